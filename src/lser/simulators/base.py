@@ -1,0 +1,276 @@
+"""From pure batched dynamics to Gymnasium: one Env (a batch of one) and one native VectorEnv.
+
+A simulator module gives a frozen ``Params`` dataclass and a class that keeps `Simulator`: spaces
+and functions over arrays with a leading users axis and an explicit rng. Everything Gymnasium asks
+for (seeding, autoreset, argument checks, rendering, saving) is here, once.
+"""
+
+import copy
+import dataclasses
+import difflib
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from lser.types import Bool, Float32
+
+Info = dict[str, NDArray[Any]]
+
+
+class Metric(NamedTuple):
+    """A simulator's own score: the ratio of two sums of per-step ``info`` numbers over sessions."""
+
+    name: str
+    numerator: str
+    denominator: str
+
+
+class Anchor(NamedTuple):
+    """A known score on the simulator's metric, to read a result as a share of the possible."""
+
+    policy: str
+    score: float
+    source: str
+
+
+class Outcome(NamedTuple):
+    """What one step brought to every user."""
+
+    reward: Float32  # (n,)
+    terminated: Bool  # (n,) the user left
+    info: Info  # plain numbers per user, each with a leading users axis
+
+
+class Simulator(Protocol):
+    """Pure batched dynamics. `Users` is a dataclass whose fields all have a leading users axis."""
+
+    Params: ClassVar[type]
+    metric: ClassVar[Metric]
+    single_observation_space: gym.spaces.Box
+    single_action_space: gym.Space[Any]
+
+    def __init__(self, params: Any) -> None: ...
+
+    def arrive(self, rng: np.random.Generator, n: int) -> Any:
+        """Draw `n` new users at the start of their sessions."""
+        ...
+
+    def observe(self, users: Any) -> Float32:
+        """What the recommender sees of each user, (n, O); a new array at every call."""
+        ...
+
+    def step(self, users: Any, action: NDArray[Any], rng: np.random.Generator) -> Outcome:
+        """Show every user a page chosen by `action` and advance `users` in place."""
+        ...
+
+    def describe(self, users: Any, info: Info | None) -> str:
+        """One user (arrays of length 1) and the last step's info, in words."""
+        ...
+
+    def anchors(self) -> tuple[Anchor, Anchor]:
+        """The score of random actions and of the best known policy."""
+        ...
+
+
+def make_params(kind: type, params: Any, overrides: dict[str, Any]) -> Any:
+    """`params` (or the defaults) with `overrides`; unknown names are errors that say what is."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in overrides:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            hint = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(known)}"
+            raise ValueError(f"unknown parameter {name!r}{hint}")
+    if params is None:
+        return kind(**overrides)
+    if not isinstance(params, kind):
+        raise ValueError(f"params must be a {kind.__qualname__}, got {params!r}")
+    return dataclasses.replace(params, **overrides)
+
+
+def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
+    """`action` as an array of the space's shape and within its bounds, or a ValueError."""
+    array = np.asarray(action)
+    if array.shape != space.shape:
+        raise ValueError(f"action must have shape {space.shape}, got shape {array.shape}")
+    if isinstance(space, gym.spaces.Box):
+        inside = (array >= space.low) & (array <= space.high)  # False for NaN
+        if not inside.all():
+            raise ValueError(
+                f"action must be finite and within [{space.low.min()}, {space.high.max()}], "
+                f"got {array[~inside].flat[0]}"
+            )
+        return array
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"action must be integers, got dtype {array.dtype}")
+    start = getattr(space, "start", 0)
+    count = space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else space.n  # type: ignore[attr-defined]
+    outside = (array < start) | (array >= start + count)
+    if outside.any():
+        raise ValueError(f"action must be in 0..{np.max(count) - 1}, got {array[outside].flat[0]}")
+    return array
+
+
+def assign(users: Any, where: NDArray[np.intp], fresh: Any) -> None:
+    """Put the `fresh` users into the rows `where` of `users`."""
+    for field in dataclasses.fields(users):
+        getattr(users, field.name)[where] = getattr(fresh, field.name)
+
+
+class _Batched:
+    """What both environments share: a simulator, its users, and their rng."""
+
+    simulator_type: ClassVar[type[Simulator]]
+
+    def __init__(self, params: Any, overrides: dict[str, Any]) -> None:
+        self.params = make_params(self.simulator_type.Params, params, overrides)
+        self.simulator = self.simulator_type(self.params)
+        self.users: Any = None
+        self.last_info: Info | None = None
+
+    @property
+    def metric(self) -> Metric:
+        """The simulator's own score."""
+        return self.simulator.metric
+
+    def _advance(self, action: NDArray[Any], rng: np.random.Generator) -> tuple[Float32, Outcome]:
+        outcome = self.simulator.step(self.users, action, rng)
+        self.last_info = outcome.info
+        return self.simulator.observe(self.users), outcome
+
+    def _describe(self, user: int) -> str:
+        if self.users is None:
+            raise ResetNeeded("call reset() before render()")
+        row = slice(user, user + 1)
+        fields = dataclasses.fields(self.users)
+        one = type(self.users)(**{f.name: getattr(self.users, f.name)[row] for f in fields})
+        info = self.last_info and {key: value[row] for key, value in self.last_info.items()}
+        return self.simulator.describe(one, info)
+
+
+class UserEnv(_Batched, gym.Env[Float32, Any]):
+    """One user at a time; an episode is one session."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012
+
+    def __init__(
+        self, *, params: Any = None, render_mode: str | None = None, **overrides: Any
+    ) -> None:
+        _Batched.__init__(self, params, overrides)
+        self.render_mode = render_mode
+        self.observation_space = self.simulator.single_observation_space
+        self.action_space = self.simulator.single_action_space
+        self._over = True
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32, dict[str, Any]]:
+        """Start a new user's session."""
+        super().reset(seed=seed)
+        self.users = self.simulator.arrive(self.np_random, 1)
+        self.last_info = None
+        self._over = False
+        return self.simulator.observe(self.users)[0], {}
+
+    def step(self, action: Any) -> tuple[Float32, float, bool, bool, dict[str, Any]]:
+        """Show one page."""
+        if self._over:
+            raise ResetNeeded("call reset() before step(), and after the end of a session")
+        checked = check_action(self.action_space, action)
+        observation, outcome = self._advance(checked[None], self.np_random)
+        info = {key: value[0] for key, value in outcome.info.items()}
+        terminated = bool(outcome.terminated[0])
+        self._over = terminated
+        return observation[0], float(outcome.reward[0]), terminated, False, info
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """The user, the slate and the clicks in words (render_mode "ansi")."""
+        return self._describe(0) if self.render_mode == "ansi" else None
+
+
+class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
+    """N users side by side, no Python loop over them.
+
+    A session that ends is followed at once by the next user's (autoreset in the same step): the
+    returned observation is the newcomer's first, the departed user's last one is
+    ``info["final_obs"]`` where ``info["_final_obs"]``.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi"],
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        params: Any = None,
+        render_mode: str | None = None,
+        **overrides: Any,
+    ) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+        _Batched.__init__(self, params, overrides)
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.single_observation_space = self.simulator.single_observation_space
+        self.single_action_space = self.simulator.single_action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32, dict[str, Any]]:
+        """Start `num_envs` new users' sessions; one seed drives them all."""
+        if isinstance(seed, list):
+            raise ValueError(f"seed must be one number for the whole batch, got {seed}")
+        super().reset(seed=seed)
+        self.users = self.simulator.arrive(self.np_random, self.num_envs)
+        self.last_info = None
+        return self.simulator.observe(self.users), {}
+
+    def step(self, actions: Any) -> tuple[Float32, Float32, Bool, Bool, dict[str, Any]]:
+        """Show every user one page."""
+        if self.users is None:
+            raise ResetNeeded("call reset() before step()")
+        checked = check_action(self.action_space, actions)
+        observation, outcome = self._advance(checked, self.np_random)
+        info: dict[str, Any] = dict(outcome.info)
+        done = outcome.terminated
+        if done.any():
+            where = np.flatnonzero(done)
+            info["final_obs"] = observation.copy()
+            info["_final_obs"] = info["_final_info"] = done
+            info["final_info"] = outcome.info
+            fresh = self.simulator.arrive(self.np_random, where.size)
+            assign(self.users, where, fresh)
+            observation[where] = self.simulator.observe(fresh)
+        truncated = np.zeros(self.num_envs, np.bool_)
+        return observation, outcome.reward, done, truncated, info
+
+    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Every user, slate and clicks in words (render_mode "ansi")."""
+        if self.render_mode != "ansi":
+            return None
+        return tuple(self._describe(user) for user in range(self.num_envs))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to continue exactly here: the users and the rng."""
+        if self.users is None:
+            raise ResetNeeded("call reset() before state_dict()")
+        users = {f.name: getattr(self.users, f.name) for f in dataclasses.fields(self.users)}
+        return {"users": copy.deepcopy(users), "rng": self.np_random.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict()` of an environment with the same parameters."""
+        kind = type(self.simulator.arrive(np.random.default_rng(0), 1))
+        self.users = kind(**copy.deepcopy(state["users"]))
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state["rng"]
+        self.np_random = rng
+        self.last_info = None
