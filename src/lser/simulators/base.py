@@ -51,7 +51,7 @@ class Simulator(Protocol):
 
     Params: ClassVar[type]
     metric: ClassVar[Metric]
-    single_observation_space: gym.spaces.Box
+    single_observation_space: gym.Space[Float32]
     single_action_space: gym.Space[Any]
 
     def __init__(self, params: Any) -> None: ...
@@ -77,7 +77,7 @@ class Simulator(Protocol):
         ...
 
 
-def make_params(kind: type, params: Any, overrides: dict[str, Any]) -> Any:
+def make_params(kind: Any, params: Any, overrides: dict[str, Any]) -> Any:
     """`params` (or the defaults) with `overrides`; unknown names are errors that say what is."""
     known = [field.name for field in dataclasses.fields(kind)]
     for name in overrides:
@@ -170,7 +170,7 @@ class UserEnv(_Batched, gym.Env[Float32, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32, dict[str, Any]]:
         """Start a new user's session."""
-        super().reset(seed=seed)
+        super().reset(seed=seed, options=options)
         self.users = self.simulator.arrive(self.np_random, 1)
         self.last_info = None
         self._over = False
@@ -187,7 +187,7 @@ class UserEnv(_Batched, gym.Env[Float32, Any]):
         self._over = terminated
         return observation[0], float(outcome.reward[0]), terminated, False, info
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The user, the slate and the clicks in words (render_mode "ansi")."""
         return self._describe(0) if self.render_mode == "ansi" else None
 
@@ -229,7 +229,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         """Start `num_envs` new users' sessions; one seed drives them all."""
         if isinstance(seed, list):
             raise ValueError(f"seed must be one number for the whole batch, got {seed}")
-        super().reset(seed=seed)
+        super().reset(seed=seed, options=options)
         self.users = self.simulator.arrive(self.np_random, self.num_envs)
         self.last_info = None
         return self.simulator.observe(self.users), {}
@@ -253,7 +253,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         truncated = np.zeros(self.num_envs, np.bool_)
         return observation, outcome.reward, done, truncated, info
 
-    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[str, ...] | None:
         """Every user, slate and clicks in words (render_mode "ansi")."""
         if self.render_mode != "ansi":
             return None
