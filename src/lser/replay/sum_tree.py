@@ -1,0 +1,93 @@
+"""A sum tree: draw slots in proportion to their priorities, and change priorities, in O(log n).
+
+Eight children per node, so a node's children are one cache line of float64 and a million slots
+are seven levels deep. A parent is always recomputed as the sum of its children, never adjusted by
+a difference, so rounding does not build up however long the tree lives.
+"""
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lser.types import Int64
+
+WIDTH = 8
+
+Float64 = NDArray[np.float64]
+
+
+class SumTree:
+    """Non-negative float64 priorities of `capacity` slots, all zero at first."""
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1, got {capacity}")
+        self.capacity = capacity
+        sizes = [-(-capacity // WIDTH) * WIDTH]
+        while sizes[-1] > WIDTH:
+            sizes.append(-(-sizes[-1] // WIDTH // WIDTH) * WIDTH)
+        # Levels lie one after the other, leaves first; the root's children are the last eight.
+        self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
+        self._nodes = np.zeros(sum(sizes))
+
+    @property
+    def priorities(self) -> Float64:
+        """The priority of each slot, (capacity,); a read-only view."""
+        view = self._nodes[: self.capacity]
+        view.flags.writeable = False
+        return view
+
+    @property
+    def total(self) -> float:
+        """The sum of all priorities."""
+        return float(self._nodes[-WIDTH:].sum())
+
+    def set(self, slots: Int64, priorities: ArrayLike) -> None:
+        """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
+        values = np.broadcast_to(np.asarray(priorities, dtype=np.float64), slots.shape)
+        _set(self._nodes, self._starts, slots, values)
+
+    def find(self, points: Float64) -> Int64:
+        """Find the slots (n,) under points (n,) of [0, 1) on the line of stacked priorities."""
+        slots = np.empty(len(points), dtype=np.int64)
+        _find(self._nodes, self._starts, points, slots)
+        return slots
+
+
+@numba.njit(cache=True)
+def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
+    levels = len(starts)
+    for i in range(len(slots)):
+        nodes[slots[i]] = values[i]
+    for i in range(len(slots)):
+        family = slots[i] // WIDTH
+        for level in range(1, levels):
+            first = starts[level - 1] + family * WIDTH
+            total = 0.0
+            for child in range(first, first + WIDTH):
+                total += nodes[child]
+            nodes[starts[level] + family] = total
+            family //= WIDTH
+
+
+@numba.njit(cache=True)
+def _find(nodes: Float64, starts: Int64, points: Float64, slots: Int64) -> None:
+    levels = len(starts)
+    total = 0.0
+    for child in range(starts[levels - 1], starts[levels - 1] + WIDTH):
+        total += nodes[child]
+    for i in range(len(points)):
+        mass = points[i] * total
+        family = 0
+        for level in range(levels - 1, -1, -1):
+            first = starts[level] + family * WIDTH
+            chosen = first
+            for child in range(first, first + WIDTH):
+                if nodes[child] > 0.0:
+                    # Rounding may leave a little mass past the end: the last one above 0 has it.
+                    chosen = child
+                    if mass < nodes[child]:
+                        break
+                    mass -= nodes[child]
+            family = chosen - starts[level]
+        slots[i] = family
