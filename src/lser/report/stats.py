@@ -1,0 +1,216 @@
+"""Estimates with intervals over seeds: what a handful of runs can and cannot say.
+
+The seed is the unit of replication. The interquartile mean, the stratified bootstrap, the
+probability of improvement and the performance profile follow Agarwal et al. (2021), "Deep
+Reinforcement Learning at the Edge of the Statistical Precipice". Percentile bootstrap intervals
+are too narrow with few seeds, so the t-interval stands beside them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float64 = NDArray[np.float64]
+Statistic = Callable[[list[Float64]], Float64]
+
+REPETITIONS = 2000
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """An estimate with the ends of its interval; NaN ends where the data cannot give any."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether zero lies outside the interval (never when the ends are unknown)."""
+        return bool(self.low > 0 or self.high < 0)
+
+
+def iqm(scores: ArrayLike, axis: int = -1) -> Float64:
+    """The interquartile mean: the mean without the lowest and the highest quarter of ``scores``."""
+    values = np.sort(np.asarray(scores, dtype=np.float64), axis=axis)
+    count = values.shape[axis]
+    if count == 0:
+        raise ValueError("scores is empty")
+    cut = count // 4
+    kept = np.take(values, np.arange(cut, count - cut), axis=axis)
+    return np.asarray(kept.mean(axis=axis))
+
+
+def pooled_iqm(strata: list[Float64]) -> Float64:
+    """The interquartile mean over the last axis of all strata together."""
+    return iqm(np.concatenate(strata, axis=-1))
+
+
+def bootstrap(
+    strata: Sequence[ArrayLike],
+    rng: np.random.Generator,
+    *,
+    statistic: Statistic = pooled_iqm,
+    repetitions: int = REPETITIONS,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """The percentile interval of ``statistic`` when seeds are redrawn within each stratum.
+
+    Args:
+        strata: the scores of each stratum (a simulator), one number per seed.
+        rng: draws the seeds.
+        statistic: maps arrays (..., seeds), one per stratum, to values (...).
+        repetitions: how many redrawn samples.
+        confidence: the share of the samples the interval covers.
+    """
+    arrays = [np.asarray(scores, dtype=np.float64) for scores in strata]
+    if not arrays or any(scores.ndim != 1 or scores.size == 0 for scores in arrays):
+        raise ValueError("strata must be non-empty arrays of one score per seed")
+    estimate = float(statistic(arrays))
+    if all(scores.size == 1 for scores in arrays):
+        return Interval(estimate, float("nan"), float("nan"))
+    drawn = [
+        scores[rng.integers(scores.size, size=(repetitions, scores.size))] for scores in arrays
+    ]
+    return Interval(estimate, *_percentiles(statistic(drawn), confidence))
+
+
+def bootstrap_curves(
+    curves: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    repetitions: int = REPETITIONS,
+    confidence: float = CONFIDENCE,
+) -> tuple[Float64, Float64, Float64]:
+    """The interquartile mean of curves (seeds, points) and the ends of its pointwise intervals."""
+    values = np.asarray(curves, dtype=np.float64)
+    if values.ndim != 2 or values.size == 0:
+        raise ValueError(f"curves must have shape (seeds, points), not {values.shape}")
+    centre = iqm(values, axis=0)
+    seeds = len(values)
+    if seeds == 1:
+        return centre, np.full_like(centre, np.nan), np.full_like(centre, np.nan)
+    # Whole runs are redrawn: the points of one run stay together.
+    drawn = iqm(values[rng.integers(seeds, size=(repetitions, seeds))], axis=1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    return centre, low, high
+
+
+def mean_t(scores: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """The mean with Student's t-interval (needs SciPy)."""
+    values = np.asarray(scores, dtype=np.float64)
+    estimate = float(values.mean())
+    if values.size < 2:
+        return Interval(estimate, float("nan"), float("nan"))
+    quantile = float(_scipy_stats().t.ppf((1 + confidence) / 2, values.size - 1))
+    half = quantile * float(values.std(ddof=1)) / np.sqrt(values.size)
+    return Interval(estimate, float(estimate - half), float(estimate + half))
+
+
+def improvement(scores: list[Float64]) -> Float64:
+    """The chance that a run of the first beats one of the second, ties half: U / (n m).
+
+    Takes two arrays (..., n) and (..., m) and keeps the leading axes.
+    """
+    first, second = scores
+    above = first[..., :, None] > second[..., None, :]
+    equal = first[..., :, None] == second[..., None, :]
+    return np.asarray((above + 0.5 * equal).mean(axis=(-2, -1)))
+
+
+def probability_of_improvement(
+    pairs: Sequence[tuple[ArrayLike, ArrayLike]],
+    rng: np.random.Generator,
+    *,
+    repetitions: int = REPETITIONS,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """The probability of improvement averaged over strata, each (scores, reference scores)."""
+
+    def average(flat: list[Float64]) -> Float64:
+        halves = zip(flat[::2], flat[1::2], strict=True)
+        return np.asarray(np.mean([improvement([x, y]) for x, y in halves], axis=0))
+
+    flat = [scores for pair in pairs for scores in pair]
+    return bootstrap(flat, rng, statistic=average, repetitions=repetitions, confidence=confidence)
+
+
+def paired_difference(scores: dict[int, float], reference: dict[int, float]) -> Float64:
+    """Score minus reference of every seed both have, in the order of the seeds."""
+    return np.array([scores[seed] - reference[seed] for seed in sorted(scores.keys() & reference)])
+
+
+def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Float64:
+    """The share of runs whose score is above each threshold; (..., seeds) gives (..., T)."""
+    values = np.asarray(scores, dtype=np.float64)[..., None, :]
+    return np.asarray((values > np.asarray(thresholds, dtype=np.float64)[:, None]).mean(axis=-1))
+
+
+def clopper_pearson(successes: int, runs: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """The share of successes with its exact binomial interval (needs SciPy)."""
+    if runs < 1 or not 0 <= successes <= runs:
+        raise ValueError(f"successes={successes} must lie in 0..runs={runs}, and runs be positive")
+    beta = _scipy_stats().beta
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, successes, runs - successes + 1)) if successes else 0.0
+    high = float(beta.ppf(1 - tail, successes + 1, runs - successes)) if successes < runs else 1.0
+    return Interval(successes / runs, low, high)
+
+
+def first_at_or_above(
+    sessions: ArrayLike, scores: ArrayLike, threshold: float
+) -> tuple[float, bool]:
+    """Where a curve first reaches ``threshold``, or its end and False when it never does."""
+    at = np.asarray(sessions, dtype=np.float64)
+    reached = np.flatnonzero(np.asarray(scores, dtype=np.float64) >= threshold)
+    return (float(at[reached[0]]), True) if reached.size else (float(at[-1]), False)
+
+
+def censored_median(times: ArrayLike, reached: ArrayLike) -> float:
+    """The Kaplan-Meier median of times of which some are only known to be longer; inf if open."""
+    at = np.asarray(times, dtype=np.float64)
+    event = np.asarray(reached, dtype=bool)
+    surviving = 1.0
+    for time in np.unique(at[event]):
+        surviving *= 1 - np.sum(event & (at == time)) / np.sum(at >= time)
+        if surviving <= 0.5 + 1e-12:
+            return float(time)
+    return float("inf")
+
+
+def area_under_curve(sessions: ArrayLike, scores: ArrayLike) -> float:
+    """The average height of a curve over its sessions (trapezoids divided by the span)."""
+    at, values = np.asarray(sessions, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if at.size == 0 or at.shape != values.shape:
+        raise ValueError(f"sessions {at.shape} and scores {values.shape} must match, not be empty")
+    if at.size == 1 or at[-1] == at[0]:
+        return float(values[-1])
+    return float(np.trapezoid(values, at) / (at[-1] - at[0]))
+
+
+def has_scipy() -> bool:
+    """Whether SciPy is there, and with it the t- and the exact binomial intervals."""
+    try:
+        _scipy_stats()
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def _scipy_stats() -> Any:
+    try:
+        from scipy import stats
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "t- and exact binomial intervals need SciPy: pip install 'lser[report]'"
+        ) from error
+    return stats
+
+
+def _percentiles(samples: Float64, confidence: float) -> tuple[float, float]:
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(samples, [tail, 1 - tail])
+    return float(low), float(high)

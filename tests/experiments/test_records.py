@@ -1,0 +1,89 @@
+"""Records: what is read from folders and packed files."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from lser.experiments import records
+
+
+def write(folder: Path, *, label: str = "lser", seed: int = 0, done: bool = True) -> Path:
+    folder.mkdir(parents=True)
+    experiment = {
+        "study": "comparison",
+        "label": label,
+        "simulator": {"name": "bazaar", "sparsity": 0.1},
+        "memory": {"name": label, "capacity": 100},
+        "agent": {"name": "ddpg"},
+        "metric": "ctr",
+        "seed": seed,
+    }
+    line = {"sessions": 10, "metric": 0.5}
+    (folder / records.EXPERIMENT).write_text(json.dumps(experiment))
+    (folder / records.META).write_text(json.dumps({"status": "done" if done else "running"}))
+    (folder / records.CURVE).write_text(json.dumps(line) + "\n")
+    if done:
+        (folder / records.FINAL).write_text(json.dumps(line))
+    return folder
+
+
+def test_a_folder_is_read_whole(tmp_path: Path) -> None:
+    record = records.load(write(tmp_path / "a", seed=3))
+    assert (record.study, record.label, record.simulator) == ("comparison", "lser", "bazaar")
+    assert (record.memory, record.agent, record.seed) == ("lser", "ddpg", 3)
+    assert (record.status, record.metric) == ("done", "ctr")
+    assert record.curve == [{"sessions": 10, "metric": 0.5}]
+    assert record.final == {"sessions": 10, "metric": 0.5}
+
+
+def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", done=False)
+    with (folder / records.CURVE).open("a") as file:
+        file.write('{"sessions": 20, "met')
+    record = records.load(folder)
+    assert len(record.curve) == 1
+    assert record.final is None
+    assert record.status == "running"
+
+
+def test_a_folder_without_an_experiment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is no record"):
+        records.load(tmp_path)
+
+
+def test_a_broken_part_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a")
+    (folder / records.META).write_text("{")
+    with pytest.raises(ValueError, match=r"meta\.json"):
+        records.load(folder)
+
+
+def test_find_reads_folders_and_packed_files(tmp_path: Path) -> None:
+    write(tmp_path / "deep" / "b", label="uniform")
+    write(tmp_path / "a", seed=1)
+    found = records.find(tmp_path)
+    assert [(r.label, r.seed) for r in found] == [("lser", 1), ("uniform", 0)]
+    packed = records.pack(found, tmp_path / "elsewhere" / "records.jsonl.gz")
+    assert [r.curve for r in records.find(packed)] == [r.curve for r in found]
+    assert len(records.find(tmp_path)) == 4
+
+
+def test_equal_records_pack_to_equal_bytes_in_any_order(tmp_path: Path) -> None:
+    found = [records.load(write(tmp_path / str(seed), seed=seed)) for seed in range(3)]
+    first = records.pack(found, tmp_path / "one.jsonl.gz").read_bytes()
+    second = records.pack(reversed(found), tmp_path / "two.jsonl.gz").read_bytes()
+    assert first == second
+
+
+def test_a_damaged_packed_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"experiment": {}}\n')[:-9])
+    with pytest.raises(ValueError, match=r"bad\.jsonl\.gz"):
+        records.find(path)
+
+
+def test_a_missing_root_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        records.find(tmp_path / "nowhere")
