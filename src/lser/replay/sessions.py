@@ -1,19 +1,17 @@
 """Follow each stream's open session, and hand a session over when it ends.
 
-Row i of consecutive blocks is one stream of users; a session ends at a row with `terminated` or
-`truncated` set. A block of another size than the last starts new streams: the sessions open until
-then are handed over as they are. So is a session that reaches `limit` steps, so that a stream
-without ends does not grow for ever.
+A stream is a sequence of users, one after the other; a session ends at a row with `terminated` or
+`truncated` set. Only open sessions are remembered, so streams may come and go. A session that
+reaches `limit` steps is handed over as if it had ended, so that a stream without ends does not
+grow for ever.
 """
 
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lser.types import Bool, Float32, Int64
-
-_FIRST = 16  # steps a stream has room for before its first growth
 
 
 class Session(NamedTuple):
@@ -23,57 +21,61 @@ class Session(NamedTuple):
     reward: Float32  # (T,)
 
 
+def stream_labels(streams: ArrayLike | None, rows: int) -> Int64:
+    """The stream of each of a block's rows, (N,): row i is stream i unless `streams` says."""
+    if streams is None:
+        return np.arange(rows)
+    labels = np.asarray(streams)
+    if labels.shape != (rows,) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"streams must be {rows} integers, got {streams!r}")
+    return labels.astype(np.int64)
+
+
 class Sessions:
-    """The open sessions of all streams, as (streams, steps) arrays that grow by doubling."""
+    """The open session of every stream."""
 
     def __init__(self, limit: int) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
         self.limit = limit
-        self._start(0)
+        self._open: dict[int, tuple[list[int], list[float]]] = {}
 
-    def _start(self, streams: int) -> None:
-        self._length = np.zeros(streams, dtype=np.int64)
-        self._ids = np.empty((streams, _FIRST), dtype=np.int64)
-        self._reward = np.empty((streams, _FIRST), dtype=np.float32)
-
-    def follow(self, ids: Int64, reward: Float32, ended: Bool) -> list[Session]:
-        """Add one step to each of N streams; returns the sessions that are over."""
+    def follow(self, streams: Int64, ids: Int64, reward: Float32, ended: Bool) -> list[Session]:
+        """Add a block's rows to their streams, in order; returns the sessions that are over."""
         over: list[Session] = []
-        if len(ids) != len(self._length):
-            over = [self._take(stream) for stream in np.flatnonzero(self._length)]
-            self._start(len(ids))
-        room = self._ids.shape[1]
-        if self._length.size and self._length.max() == room:
-            self._ids = np.concatenate((self._ids, np.empty_like(self._ids)), axis=1)
-            self._reward = np.concatenate((self._reward, np.empty_like(self._reward)), axis=1)
-        streams = np.arange(len(ids))
-        self._ids[streams, self._length] = ids
-        self._reward[streams, self._length] = reward
-        self._length += 1
-        done = np.flatnonzero(ended | (self._length >= self.limit))
-        return over + [self._take(stream) for stream in done]
-
-    def _take(self, stream: int | np.int64) -> Session:
-        steps = self._length[stream]
-        self._length[stream] = 0
-        return Session(self._ids[stream, :steps].copy(), self._reward[stream, :steps].copy())
+        rows = zip(streams.tolist(), ids.tolist(), reward.tolist(), ended.tolist(), strict=True)
+        for stream, identity, gain, end in rows:
+            steps = self._open.get(stream)
+            if steps is None:
+                steps = self._open[stream] = ([], [])
+            steps[0].append(identity)
+            steps[1].append(gain)
+            if end or len(steps[0]) >= self.limit:
+                del self._open[stream]
+                over.append(Session(np.array(steps[0]), np.array(steps[1], dtype=np.float32)))
+        return over
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The open sessions as named arrays, for a memory's `state()`."""
+        steps = list(self._open.values())
         return {
-            "session_length": self._length.copy(),
-            "session_ids": self._ids.copy(),
-            "session_reward": self._reward.copy(),
+            "session_stream": np.array(list(self._open), dtype=np.int64),
+            "session_length": np.array([len(ids) for ids, _ in steps], dtype=np.int64),
+            "session_ids": np.array([i for ids, _ in steps for i in ids], dtype=np.int64),
+            "session_reward": np.array([r for _, gains in steps for r in gains], dtype=np.float32),
         }
 
     @classmethod
     def from_arrays(cls, limit: int, arrays: dict[str, NDArray[np.generic]]) -> Self:
         """Rebuild from `arrays()`; entries of other names are left alone."""
         sessions = cls(limit)
-        sessions._length = arrays["session_length"].astype(np.int64)
-        sessions._ids = arrays["session_ids"].astype(np.int64)
-        sessions._reward = arrays["session_reward"].astype(np.float32)
+        ids = arrays["session_ids"].tolist()
+        reward = arrays["session_reward"].tolist()
+        first = 0
+        streams, lengths = arrays["session_stream"].tolist(), arrays["session_length"].tolist()
+        for stream, length in zip(streams, lengths, strict=True):
+            sessions._open[stream] = (ids[first : first + length], reward[first : first + length])
+            first += length
         return sessions
 
 
