@@ -1,7 +1,7 @@
 """The protocol every memory keeps, and the checks on arguments that all of them share."""
 
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from lser.types import Batch, Int64
 
 Scalar = bool | int | float | str | None
+Choice = TypeVar("Choice", bound=str)
 
 
 class State(NamedTuple):
@@ -41,8 +42,12 @@ class Replay(Protocol):
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike,
+        streams: ArrayLike | None = None,
     ) -> Int64:
-        """Add a block of N transitions; returns their ids, -1 where one was refused."""
+        """Add a block of N transitions; returns their ids, -1 where one was refused.
+
+        Row i continues the session of user stream i, or of stream ``streams[i]`` where given.
+        """
         ...
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
@@ -73,3 +78,52 @@ class Replay(Protocol):
     def save(self, path: str | Path) -> None:
         """Write one file that `lser.load_replay` reads back."""
         ...
+
+
+def check_count(name: str, value: object, *, low: int = 1, high: int | None = None) -> int:
+    """An integer from `low` to `high`, or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if value < low or (high is not None and value > high):
+        span = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be {span}, got {value}")
+    return int(value)
+
+
+def check_fraction(name: str, value: object) -> float:
+    """A number in [0, 1], or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    if not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be in [0, 1], got {value}")
+    return float(value)
+
+
+def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
+    """One of `choices`, or ValueError."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_sample(batch_size: object, size: int) -> int:
+    """The batch size asked of a memory holding `size` transitions, or ValueError."""
+    if size == 0:
+        raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
+    return check_count("batch_size", batch_size)
+
+
+def rng_to_json(rng: np.random.Generator) -> dict[str, object]:
+    """The state of a PCG64 generator as plain numbers."""
+    return dict(rng.bit_generator.state)
+
+
+def rng_from_json(state: object) -> np.random.Generator:
+    """A generator that continues where `rng_to_json` stood."""
+    rng = np.random.Generator(np.random.PCG64())
+    try:
+        rng.bit_generator.state = state  # type: ignore[assignment]  # NumPy checks it
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not the state of a PCG64 generator: {error}") from None
+    return rng

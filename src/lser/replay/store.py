@@ -1,0 +1,225 @@
+"""Where transitions lie: one packed float32 row each, under ids that never repeat."""
+
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lser.replay.base import State, check_choice, check_count
+from lser.types import Batch, Float32, Int64
+
+Storage = Literal["memory", "memmap"]
+
+
+class Layout(NamedTuple):
+    """Which columns of a packed row hold what; the two flags are 0.0 or 1.0."""
+
+    observation: slice
+    action: slice
+    reward: int
+    next_observation: slice
+    terminated: int
+    truncated: int
+    width: int
+
+    @classmethod
+    def of(cls, observation_dim: int, action_dim: int) -> Self:
+        """The layout [observation | action | reward | next_observation | two flags]."""
+        reward = observation_dim + action_dim
+        ends = reward + 1 + observation_dim
+        return cls(
+            slice(0, observation_dim),
+            slice(observation_dim, reward),
+            reward,
+            slice(reward + 1, ends),
+            ends,
+            ends + 1,
+            ends + 2,
+        )
+
+
+class Store:
+    """A fixed number of slots for packed transitions, used as a ring or slot by slot.
+
+    A memory uses either `append` (a ring: slot = id % capacity) or `put` (it picks the slots),
+    never both on one store. ``storage="memmap"`` keeps the rows in a file at `path`, for
+    capacities beyond RAM; the file must not exist yet and is the caller's to remove.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        observation_dim: int,
+        action_dim: int,
+        *,
+        storage: Storage = "memory",
+        path: str | Path | None = None,
+    ) -> None:
+        self.capacity = check_count("capacity", capacity)
+        self.observation_dim = check_count("observation_dim", observation_dim)
+        self.action_dim = check_count("action_dim", action_dim)
+        self.storage = check_choice("storage", storage, ("memory", "memmap"))
+        self.path = None if path is None else Path(path)
+        self.layout = Layout.of(self.observation_dim, self.action_dim)
+        self.rows = self._allocate()  # (capacity, width)
+        self.ids: Int64 = np.full(self.capacity, -1, np.int64)
+        self.written = 0
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def pack(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+    ) -> Float32:
+        """Check a block of N transitions and lay it out as packed rows, (N, width)."""
+        at, width = self.layout, self.observation_dim
+        observation = _floats("observation", observation, (None, width))
+        count = observation.shape[0]
+        rows = np.empty((count, at.width), np.float32)
+        rows[:, at.observation] = observation
+        rows[:, at.action] = _floats("action", action, (count, self.action_dim))
+        rows[:, at.reward] = _floats("reward", reward, (count,))
+        rows[:, at.next_observation] = _floats("next_observation", next_observation, (count, width))
+        rows[:, at.terminated] = _flags("terminated", terminated, count)
+        rows[:, at.truncated] = _flags("truncated", truncated, count)
+        return rows
+
+    def put(self, slots: Int64, rows: Float32) -> Int64:
+        """Write packed rows into distinct slots; returns their new ids."""
+        ids = np.arange(self.written, self.written + len(rows), dtype=np.int64)
+        self._size += int(np.count_nonzero(self.ids[slots] < 0))
+        self.rows[slots] = rows
+        self.ids[slots] = ids
+        self.written += len(rows)
+        return ids
+
+    def append(self, rows: Float32) -> Int64:
+        """Write packed rows in ring order, over the oldest; returns their ids.
+
+        A block larger than the capacity leaves its last `capacity` rows.
+        """
+        ids = np.arange(self.written, self.written + len(rows), dtype=np.int64)
+        kept, keep = ids[-self.capacity :], rows[-self.capacity :]
+        start = int(kept[0]) % self.capacity if len(kept) else 0
+        first = min(len(keep), self.capacity - start)  # before the ring wraps
+        self.rows[start : start + first] = keep[:first]
+        self.ids[start : start + first] = kept[:first]
+        self.rows[: len(keep) - first] = keep[first:]
+        self.ids[: len(keep) - first] = kept[first:]
+        self.written += len(rows)
+        self._size = min(self.written, self.capacity)
+        return ids
+
+    def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
+        """Gather the rows of `slots` once; the float fields are views into that gather."""
+        if weights is None:
+            weights = np.ones(len(slots), np.float32)
+        return self.split(self.rows.take(slots, axis=0), self.ids.take(slots), weights)
+
+    def split(self, rows: Float32, ids: Int64, weights: Float32) -> Batch:
+        """A batch whose float fields are views into packed `rows`."""
+        at = self.layout
+        return Batch(
+            rows[:, at.observation],
+            rows[:, at.action],
+            rows[:, at.reward],
+            rows[:, at.next_observation],
+            rows[:, at.terminated] != 0,
+            rows[:, at.truncated] != 0,
+            ids,
+            weights,
+        )
+
+    def slots(self, ids: ArrayLike) -> Int64:
+        """The slots of `ids` in a store used as a ring, -1 where one is no longer held."""
+        ids = np.asarray(ids, np.int64)
+        slots = ids % self.capacity
+        return np.where((ids >= 0) & (self.ids[slots] == ids), slots, -1)
+
+    def state(self) -> State:
+        """The settings and the occupied rows, for `persistence`."""
+        used = np.flatnonzero(self.ids >= 0)
+        top = int(used[-1]) + 1 if len(used) else 0
+        config: dict[str, object] = {
+            "capacity": self.capacity,
+            "observation_dim": self.observation_dim,
+            "action_dim": self.action_dim,
+            "storage": self.storage,
+            "path": None if self.path is None else str(self.path),
+            "written": self.written,
+        }
+        return State(config, {"rows": self.rows[:top], "ids": self.ids[:top]})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """A store with the contents of `state`; its config is as `state()` gave it."""
+        config = dict(state.config)
+        written = config.pop("written")
+        store = cls(**config)  # type: ignore[arg-type]  # checked by the constructor
+        rows, ids = state.arrays["rows"], state.arrays["ids"]
+        if rows.shape != (len(ids), store.layout.width) or len(ids) > store.capacity:
+            raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
+        store.rows[: len(ids)] = rows
+        store.ids[: len(ids)] = ids
+        store.written = check_count("written", written, low=0)
+        store._size = int(np.count_nonzero(store.ids >= 0))
+        return store
+
+    def _allocate(self) -> Float32:
+        shape = (self.capacity, self.layout.width)
+        if self.storage == "memory":
+            if self.path is not None:
+                raise ValueError(f"path={str(self.path)!r} is only for storage='memmap'")
+            return np.empty(shape, np.float32)
+        if self.path is None:
+            raise ValueError("path=None: storage='memmap' needs the path of a new file")
+        if self.path.exists():
+            raise ValueError(f"path={str(self.path)!r} exists; the rows need a new file")
+        return np.memmap(self.path, np.float32, "w+", shape=shape)
+
+
+def _floats(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Float32:
+    """`value` as finite float32 of `shape`, where None is any length."""
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(value, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    check_shape(name, array, shape)
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"{name}{list(where)} = {np.asarray(value)[where]} is not finite in float32"
+        )
+    return array
+
+
+def _flags(name: str, value: ArrayLike, count: int) -> NDArray[np.bool_]:
+    """`value` as `count` booleans; numbers must be 0 or 1."""
+    array = np.asarray(value)
+    check_shape(name, array, (count,))
+    if array.dtype == np.bool_:
+        return array
+    wrong = (array != 0) & (array != 1)
+    if np.any(wrong):
+        raise ValueError(f"{name} must hold booleans, got {array[wrong][0]!r}")
+    return array.astype(np.bool_)
+
+
+def check_shape(name: str, array: NDArray[np.generic], shape: tuple[int | None, ...]) -> None:
+    """Refuse an array whose shape is not `shape`, where None is any length."""
+    fits = array.ndim == len(shape) and all(
+        want is None or have == want for have, want in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        want = ", ".join("N" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} has shape {array.shape}, expected ({want})")
