@@ -1,0 +1,218 @@
+"""What the three agents share: bounds, acting, target networks, and exact saving and loading."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from lser.agents.networks import side_by_side
+from lser.agents.noise import Noise
+from lser.agents.normaliser import Normaliser
+from lser.agents.optim import Adam
+from lser.types import Batch, Bool, Float32
+
+
+class Box(Protocol):
+    """The part of a Gymnasium Box that an agent reads."""
+
+    low: Any
+    high: Any
+
+
+class Tensors(NamedTuple):
+    """A batch on the agent's device, scalars as columns."""
+
+    observation: Tensor  # (b, O)
+    action: Tensor  # (b, A)
+    reward: Tensor  # (b, 1)
+    next_observation: Tensor  # (b, O)
+    terminated: Tensor  # (b, 1) bool
+    weights: Tensor  # (b, 1)
+
+
+class ActorCritic:
+    """An actor and its critics with target copies, side by side in three flat vectors.
+
+    `parameters`, `targets` and `gradients` hold the networks in the order actor, critics, so that
+    an optimiser step or a target update is one operation. A subclass adds `learn`.
+    """
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: ArrayLike | Box,
+        action_high: ArrayLike | None,
+        *,
+        critics: int,
+        outputs_per_action: int,
+        hidden: Sequence[int],
+        actor_lr: float,
+        critic_lr: float,
+        discount: float,
+        tau: float,
+        noise: tuple[float, float, float],
+        normalise: bool,
+        seed: int,
+        device: str,
+    ) -> None:
+        """Build networks, optimisers and noise (theta, sigma, scale), all drawn from `seed`."""
+        _check(observation_dim, hidden, actor_lr, critic_lr, discount, tau)
+        self._low, self._high = _bounds(action_low, action_high)
+        self.observation_dim, self.action_dim = observation_dim, len(self._low)
+        self.discount, self.tau = discount, tau
+        self.device = torch.device(device)
+        self._centre = torch.from_numpy((self._high + self._low) / 2).to(self.device)
+        self._half = torch.from_numpy((self._high - self._low) / 2).to(self.device)
+
+        actor = (observation_dim, *hidden, outputs_per_action * self.action_dim)
+        critic = (observation_dim + self.action_dim, *hidden, 1)
+        sizes = [actor] + [critic] * critics
+        self.parameters, self.actor, self.critics = side_by_side(sizes, self.device)
+        self.targets, self.target_actor, self.target_critics = side_by_side(sizes, self.device)
+        self.gradients, self.actor_gradient, self.critic_gradients = side_by_side(
+            sizes, self.device
+        )
+        weights_rng, noise_rng, torch_rng = np.random.default_rng(seed).spawn(3)
+        generator = torch.Generator().manual_seed(int(weights_rng.integers(2**63)))
+        for network in (self.actor, *self.critics):
+            network.initialise(generator)
+        self.targets.copy_(self.parameters)
+
+        split = len(self.actor.vector)  # where the critics start
+        self._actor_adam = Adam(self.parameters[:split], self.gradients[:split], rate=actor_lr)
+        self._critic_adam = Adam(self.parameters[split:], self.gradients[split:], rate=critic_lr)
+        theta, sigma, scale = noise
+        self._noise = Noise(self.action_dim, theta=theta, sigma=sigma, scale=scale, rng=noise_rng)
+        self._generator = torch.Generator(self.device).manual_seed(int(torch_rng.integers(2**63)))
+        self._normaliser = Normaliser(observation_dim) if normalise else None
+        self._exploring = True
+
+    def act(self, observation: Float32, *, explore: bool = False) -> Float32:
+        """Actions (N, A) within the Box bounds for observations (N, O)."""
+        if observation.ndim != 2 or observation.shape[1] != self.observation_dim:
+            expected = f"(N, {self.observation_dim})"
+            raise ValueError(f"observation must have shape {expected}, got {observation.shape}")
+        explore = explore and self._exploring
+        if explore and self._normaliser is not None:
+            self._normaliser.see(observation)
+        with torch.inference_mode():
+            action = self._choose(self._observe(observation), explore=explore).cpu().numpy()
+        bounded: Float32 = np.clip(action, self._low, self._high)
+        return bounded
+
+    def end_sessions(self, done: Bool) -> None:
+        """Forget the exploration noise of the streams in `done` (N,), whose session ended."""
+        self._noise.reset(done)
+
+    def stop_exploring(self) -> None:
+        """From now on `explore=True` acts like `explore=False`."""
+        self._exploring = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, optimisers, noise and rngs as nested dicts of tensors, arrays and numbers."""
+        return {
+            "parameters": self.parameters.clone(),
+            "targets": self.targets.clone(),
+            "actor_adam": self._actor_adam.state_dict(),
+            "critic_adam": self._critic_adam.state_dict(),
+            "noise": self._noise.state_dict(),
+            "generator": self._generator.get_state(),
+            "normaliser": self._normaliser.state_dict() if self._normaliser else {},
+            "exploring": self._exploring,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly from `state_dict()` of an agent built with the same arguments."""
+        for name, vector in (("parameters", self.parameters), ("targets", self.targets)):
+            saved = torch.as_tensor(state[name])
+            if saved.shape != vector.shape:
+                raise ValueError(
+                    f"state[{name!r}] has {saved.numel()} numbers, this agent {vector.numel()}"
+                )
+            vector.copy_(saved)
+        self._actor_adam.load_state_dict(state["actor_adam"])
+        self._critic_adam.load_state_dict(state["critic_adam"])
+        self._noise.load_state_dict(state["noise"])
+        self._generator.set_state(torch.as_tensor(state["generator"]))
+        if self._normaliser is not None:
+            self._normaliser.load_state_dict(state["normaliser"])
+        self._exploring = bool(state["exploring"])
+
+    def _choose(self, observation: Tensor, *, explore: bool) -> Tensor:
+        """Actions on the device, before they are clipped to the bounds."""
+        action = self._squash(torch.tanh(self.actor(observation)))
+        if explore:
+            noise = self._noise.sample(len(observation))
+            action += self._half * torch.from_numpy(noise).to(self.device)
+        return action
+
+    def _squash(self, tanh: Tensor) -> Tensor:
+        """From [-1, 1] to the bounds."""
+        return torch.addcmul(self._centre, self._half, tanh)
+
+    def _observe(self, observation: Float32) -> Tensor:
+        if self._normaliser is not None:
+            observation = self._normaliser(observation)
+        return self._tensor(observation)
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        """The array on the device; on the CPU without a copy."""
+        if not array.flags.writeable:  # torch has no read-only tensors
+            array = array.copy()
+        return torch.from_numpy(array).to(self.device)
+
+    def _tensors(self, batch: Batch) -> Tensors:
+        observation, action = batch.observation, batch.action
+        expected = (len(observation), self.observation_dim + self.action_dim)
+        if (len(action), observation.shape[1] + action.shape[1]) != expected:
+            raise ValueError(
+                f"batch must have {self.observation_dim} observation and {self.action_dim} action "
+                f"columns, got {observation.shape} and {action.shape}"
+            )
+        return Tensors(
+            self._observe(observation),
+            self._tensor(action),
+            self._tensor(batch.reward).unsqueeze(1),
+            self._observe(batch.next_observation),
+            self._tensor(batch.terminated).unsqueeze(1),
+            self._tensor(batch.weights).unsqueeze(1),
+        )
+
+
+def _bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32, Float32]:
+    """The action bounds (A,), from two arrays or from a Box."""
+    if high is None:
+        low, high = getattr(low, "low", low), getattr(low, "high", None)
+    lower, upper = np.array(low, np.float32), np.array(high, np.float32)
+    if lower.ndim != 1 or lower.shape != upper.shape or not len(lower):
+        raise ValueError(
+            f"action_low and action_high must be two vectors of one length, "
+            f"got shapes {lower.shape} and {upper.shape}"
+        )
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        raise ValueError(f"action bounds must be finite and low < high, got {lower} and {upper}")
+    return lower, upper
+
+
+def _check(
+    observation_dim: int,
+    hidden: Sequence[int],
+    actor_lr: float,
+    critic_lr: float,
+    discount: float,
+    tau: float,
+) -> None:
+    if observation_dim < 1:
+        raise ValueError(f"observation_dim must be at least 1, got {observation_dim}")
+    if not hidden or min(hidden) < 1:
+        raise ValueError(f"hidden must name at least one positive width, got {hidden}")
+    for name, rate in (("actor_lr", actor_lr), ("critic_lr", critic_lr)):
+        if not 0 < rate < np.inf:
+            raise ValueError(f"{name} must be positive, got {rate}")
+    if not 0 <= discount <= 1:
+        raise ValueError(f"discount must be in [0, 1], got {discount}")
+    if not 0 < tau <= 1:
+        raise ValueError(f"tau must be in (0, 1], got {tau}")

@@ -1,0 +1,90 @@
+"""Deep deterministic policy gradient (Lillicrap et al., 2016), the paper's backbone."""
+
+from collections.abc import Sequence
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from lser.agents.actor_critic import ActorCritic, Box
+from lser.agents.base import Learned
+from lser.types import Batch
+
+
+class DDPG(ActorCritic):
+    """One critic, one actor that climbs it, and slowly following target copies of both."""
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: ArrayLike | Box,
+        action_high: ArrayLike | None = None,
+        *,
+        hidden: Sequence[int] = (128, 128),
+        actor_lr: float = 1e-4,
+        critic_lr: float = 1e-3,
+        discount: float = 0.99,
+        tau: float = 0.001,
+        noise_theta: float = 0.15,
+        noise_sigma: float = 0.2,
+        noise_scale: float = 0.1,
+        normalise: bool = False,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        """Act in the bounds `action_low` and `action_high`, or in the Box given for the first.
+
+        The Ornstein-Uhlenbeck noise is in units of half the bounds' range.
+        """
+        super().__init__(
+            observation_dim,
+            action_low,
+            action_high,
+            critics=1,
+            outputs_per_action=1,
+            hidden=hidden,
+            actor_lr=actor_lr,
+            critic_lr=critic_lr,
+            discount=discount,
+            tau=tau,
+            noise=(noise_theta, noise_sigma, noise_scale),
+            normalise=normalise,
+            seed=seed,
+            device=device,
+        )
+
+    @torch.inference_mode()
+    def learn(self, batch: Batch) -> Learned:
+        """One step of the critic, one of the actor, and one of the targets towards them."""
+        data = self._tensors(batch)
+        critic, target_critic = self.critics[0], self.target_critics[0]
+
+        next_action = self._squash(torch.tanh(self.target_actor(data.next_observation)))
+        next_value = target_critic(torch.cat((data.next_observation, next_action), 1))
+        next_value.masked_fill_(data.terminated, 0.0)
+        target = torch.add(data.reward, next_value, alpha=self.discount)
+
+        value, tape = critic.forward(torch.cat((data.observation, data.action), 1))
+        error = target - value
+        weighted = data.weights * error  # the loss is mean(weights · error²)
+        critic.backward(tape, weighted * (-2 / len(error)), into=self.critic_gradients[0])
+        self._critic_adam.step()
+
+        actor_loss = self._improve_actor(data.observation)
+        self.targets.lerp_(self.parameters, self.tau)
+        critic_loss = torch.dot(weighted.view(-1), error.view(-1)).item() / len(error)
+        losses = {"critic": critic_loss, "actor": actor_loss}
+        return Learned(losses, error.view(-1).cpu().numpy())
+
+    def _improve_actor(self, observation: Tensor) -> float:
+        """Climb the first critic's value of the actor's own actions; returns minus that value."""
+        critic, batch_size = self.critics[0], len(observation)
+        raw, actor_tape = self.actor.forward(observation)
+        tanh = torch.tanh(raw)
+        value, tape = critic.forward(torch.cat((observation, self._squash(tanh)), 1))
+        uphill = torch.full_like(value, -1 / batch_size)
+        gradient = critic.input_gradient(tape, uphill, first=self.observation_dim)
+        gradient = torch.ops.aten.tanh_backward(gradient * self._half, tanh)
+        self.actor.backward(actor_tape, gradient, into=self.actor_gradient)
+        self._actor_adam.step()
+        return -value.mean().item()

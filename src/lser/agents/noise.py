@@ -1,0 +1,60 @@
+"""Exploration noise, one independent process per user stream."""
+
+from typing import Any
+
+import numpy as np
+
+from lser.types import Bool, Float32
+
+
+class Noise:
+    """Ornstein-Uhlenbeck noise x <- x - theta x + sigma N(0, 1), or white noise at theta = 1.
+
+    The stationary variance of x is sigma² / (1 - (1 - theta)²); `sample` returns `scale` times x.
+    """
+
+    def __init__(
+        self,
+        action_dim: int,
+        *,
+        theta: float = 0.15,
+        sigma: float = 0.2,
+        scale: float = 0.1,
+        rng: np.random.Generator,
+    ) -> None:
+        """Start every stream at 0."""
+        if not 0 < theta <= 1:
+            raise ValueError(f"theta must be in (0, 1], got {theta}")
+        for name, value in (("sigma", sigma), ("scale", scale)):
+            if not 0 <= value < np.inf:
+                raise ValueError(f"{name} must be finite and not negative, got {value}")
+        self._keep = np.float32(1 - theta)
+        self._sigma = np.float32(sigma)
+        self._scale = np.float32(scale)
+        self._rng = rng
+        self._state = np.zeros((0, action_dim), np.float32)  # (N, A)
+
+    def sample(self, streams: int) -> Float32:
+        """The next noise of every stream, (streams, A); another number of streams starts anew."""
+        if streams != len(self._state):
+            self._state = np.zeros((streams, self._state.shape[1]), np.float32)
+        self._state *= self._keep
+        self._state += self._sigma * self._rng.standard_normal(self._state.shape, np.float32)
+        return self._scale * self._state
+
+    def reset(self, done: Bool) -> None:
+        """Return the streams marked in `done` (N,) to 0."""
+        if len(self._state) == 0:  # nothing has been drawn yet
+            return
+        if done.shape != self._state.shape[:1]:
+            raise ValueError(f"done must have shape {self._state.shape[:1]}, got {done.shape}")
+        self._state[done] = 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of every stream and of the rng."""
+        return {"streams": self._state.copy(), "rng": self._rng.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        self._state = np.array(state["streams"], np.float32)
+        self._rng.bit_generator.state = state["rng"]
