@@ -1,1 +1,35 @@
-"""TODO."""
+"""Replay memories: NumPy and Numba only, one protocol, one file format."""
+
+from pathlib import Path
+
+from lser.replay.base import Replay, State
+from lser.replay.persistence import load
+from lser.replay.store import Store
+from lser.replay.uniform import UniformReplay
+
+# kind in a saved file -> the class that reads it; a new memory adds its line here
+KINDS: dict[str, type[Replay]] = {
+    UniformReplay.KIND: UniformReplay,
+}
+
+__all__ = ["KINDS", "Replay", "State", "Store", "UniformReplay", "load_replay"]
+
+
+def load_replay(path: str | Path, *, rows_path: str | Path | None = None) -> Replay:
+    """Read back a memory that `save` wrote, of whichever kind.
+
+    A memory with ``storage="memmap"`` puts its rows into a new file: `rows_path`, or the path it
+    was made with if nothing is there any more.
+    """
+    kind, state = load(path)
+    if kind not in KINDS:
+        raise ValueError(f"{path} holds a {kind!r} memory, expected one of {', '.join(KINDS)}")
+    if rows_path is not None:
+        store = state.part("store").config
+        if store.get("storage") != "memmap":
+            raise ValueError(f"rows_path={str(rows_path)!r}: the memory in {path} is not a memmap")
+        store["path"] = str(rows_path)
+    try:
+        return KINDS[kind].from_state(state)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} does not hold a complete {kind!r} memory: {error!r}") from None

@@ -13,10 +13,20 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class State(NamedTuple):
-    """A memory as plain data: JSON-able settings and named arrays. `persistence` files it."""
+    """A memory as plain data: JSON-able settings and named arrays. `persistence` files it.
+
+    The arrays may be views of the memory itself: file or copy them before its next write.
+    """
 
     config: dict[str, object]
     arrays: dict[str, NDArray[np.generic]]
+
+    def part(self, name: str) -> "State":
+        """The settings filed under `name`, with all arrays."""
+        config = self.config.get(name)
+        if not isinstance(config, dict):
+            raise ValueError(f"the state has no settings {name!r}")
+        return State(config, self.arrays)
 
 
 @runtime_checkable
@@ -112,18 +122,3 @@ def check_sample(batch_size: object, size: int) -> int:
     if size == 0:
         raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
     return check_count("batch_size", batch_size)
-
-
-def rng_to_json(rng: np.random.Generator) -> dict[str, object]:
-    """The state of a PCG64 generator as plain numbers."""
-    return dict(rng.bit_generator.state)
-
-
-def rng_from_json(state: object) -> np.random.Generator:
-    """A generator that continues where `rng_to_json` stood."""
-    rng = np.random.Generator(np.random.PCG64())
-    try:
-        rng.bit_generator.state = state  # type: ignore[assignment]  # NumPy checks it
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"not the state of a PCG64 generator: {error}") from None
-    return rng

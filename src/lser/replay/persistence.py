@@ -1,0 +1,140 @@
+"""One file per memory: versioned, checksummed, written atomically, and never pickle.
+
+Layout, little-endian: magic (8 bytes), version (u32), length of the header (u32), CRC-32 of the
+header (u32), the header (JSON: kind, config, and name, dtype, shape, CRC-32 of every array), then
+the arrays' bytes one after another, each starting at a multiple of 64.
+"""
+
+import json
+import math
+import os
+import secrets
+import struct
+import zlib
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lser.replay.base import State
+
+MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
+VERSION = 1
+_PREFIX = struct.Struct("<8sIII")
+_ALIGN = 64
+_DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+
+
+def save(path: str | Path, kind: str, state: State) -> None:
+    """Write `state` under the name `kind`; the file at `path` is replaced at the very end."""
+    path = Path(path)
+    arrays = {name: _plain(name, array) for name, array in state.arrays.items()}
+    listing = [
+        {"name": name, "dtype": a.dtype.str, "shape": a.shape, "crc": zlib.crc32(_bytes(a))}
+        for name, a in arrays.items()
+    ]
+    header = json.dumps({"kind": kind, "config": state.config, "arrays": listing}).encode()
+    prefix = _PREFIX.pack(MAGIC, VERSION, len(header), zlib.crc32(header))
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with scratch.open("xb") as file:
+            file.write(prefix + header)
+            for array in arrays.values():
+                file.write(b"\0" * (-file.tell() % _ALIGN))
+                file.write(_bytes(array))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | Path) -> tuple[str, State]:
+    """Read what `save` wrote; ValueError says why a file cannot be read."""
+    path = Path(path)
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header = _read_header(path, file)
+        try:
+            arrays = {}
+            for entry in header["arrays"]:
+                arrays[str(entry["name"])] = _read_array(path, file, entry, size)
+            kind, config = str(header["kind"]), header["config"]
+        except (KeyError, TypeError) as error:
+            raise _broken(path, f"its header is malformed ({error!r})") from None
+        if file.tell() != size:
+            raise _broken(path, f"{size - file.tell()} bytes follow its end")
+    if not isinstance(config, dict):
+        raise _broken(path, "its header holds no settings")
+    return kind, State(config, arrays)
+
+
+def rng_state(rng: np.random.Generator) -> dict[str, object]:
+    """The state of a PCG64 generator as plain numbers, for a config."""
+    return dict(rng.bit_generator.state)
+
+
+def rng_from_state(state: object) -> np.random.Generator:
+    """A generator that continues where `rng_state` found it."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    try:
+        rng.bit_generator.state = state  # type: ignore[assignment]  # NumPy checks it
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not the state of a PCG64 generator: {error}") from None
+    return rng
+
+
+def _read_header(path: Path, file: BufferedReader) -> dict[str, Any]:
+    prefix = file.read(_PREFIX.size)
+    if prefix[: len(MAGIC)] != MAGIC:
+        raise ValueError(f"{path} is not a saved replay memory")
+    if len(prefix) < _PREFIX.size:
+        raise _broken(path, "it ends inside its prefix")
+    _, version, length, crc = _PREFIX.unpack(prefix)
+    if version != VERSION:
+        raise ValueError(f"{path} has format version {version}; this release reads {VERSION}")
+    text = file.read(length)
+    if len(text) < length or zlib.crc32(text) != crc:
+        raise _broken(path, "its header is truncated or corrupted")
+    header = json.loads(text)
+    if not isinstance(header, dict):
+        raise _broken(path, "its header is not an object")
+    return header
+
+
+def _read_array(
+    path: Path, file: BufferedReader, entry: dict[str, object], size: int
+) -> NDArray[np.generic]:
+    name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
+    if dtype not in _DTYPES or not isinstance(shape, list):
+        raise _broken(path, f"array {name!r} has dtype {dtype!r} and shape {shape!r}")
+    gap = -file.tell() % _ALIGN
+    if any(file.read(gap)):
+        raise _broken(path, f"the padding before array {name!r} is not zero")
+    kind = np.dtype(str(dtype))
+    if file.tell() + math.prod(shape) * kind.itemsize > size:  # before asking for the memory
+        raise _broken(path, f"it ends inside array {name!r}")
+    array = np.empty(shape, kind)
+    if file.readinto(_bytes(array)) != array.nbytes:
+        raise _broken(path, f"it ends inside array {name!r}")
+    if zlib.crc32(_bytes(array)) != entry["crc"]:
+        raise _broken(path, f"array {name!r} does not match its checksum")
+    return array
+
+
+def _plain(name: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
+    little = array.dtype.newbyteorder("<")
+    if little.str not in _DTYPES:
+        raise ValueError(f"array {name!r} has dtype {array.dtype}, which a file cannot hold")
+    return np.asarray(array, little, order="C")
+
+
+def _bytes(array: NDArray[np.generic]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _broken(path: Path, why: str) -> ValueError:
+    return ValueError(f"{path} is truncated or corrupted: {why}")
