@@ -1,0 +1,104 @@
+"""Which k items score highest for a weight vector: exact for small catalogues, faiss for large."""
+
+from functools import cache
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lser.types import Float32
+
+Ids = NDArray[np.intp]
+Kind = Literal["auto", "exact", "faiss"]
+
+# Where the inverted file overtakes the scan on one core, 16 features, top 10, 1,024 queries at a
+# time: see docs/simulators/bazaar.md for the figures.
+EXACT_UP_TO = 20_000
+_SCORES_AT_ONCE = 1 << 22  # floats held while scanning, so memory does not grow with users x items
+
+
+class ItemIndex(Protocol):
+    """Finds the items with the highest inner products."""
+
+    def search(self, weights: Float32, k: int) -> Ids:
+        """Item indices (n, k) for weight vectors (n, d), best first."""
+        ...
+
+
+@cache
+def _select() -> Any:
+    """The compiled selection kernel; Numba is imported when a catalogue is first searched."""
+    import numba
+
+    @numba.njit(cache=True)
+    def select(scores: Any, k: int) -> Any:
+        n, m = scores.shape
+        best = np.empty((n, k), np.intp)
+        value = np.empty(k, scores.dtype)
+        for row in range(n):
+            value[:] = -np.inf
+            best[row] = 0
+            for item in range(m):
+                score = scores[row, item]
+                if score > value[k - 1]:  # strict: ties stay with the lower index
+                    place = k - 1
+                    while place > 0 and score > value[place - 1]:
+                        value[place] = value[place - 1]
+                        best[row, place] = best[row, place - 1]
+                        place -= 1
+                    value[place] = score
+                    best[row, place] = item
+        return best
+
+    return select
+
+
+class ExactIndex:
+    """A scan over all items; ties go to the lower index, as in `slate.top_k`."""
+
+    def __init__(self, features: Float32) -> None:
+        self._transposed = np.ascontiguousarray(features.T)  # (d, M)
+
+    def search(self, weights: Float32, k: int) -> Ids:
+        """Item indices (n, k) for weight vectors (n, d), best first."""
+        items = self._transposed.shape[1]
+        rows = max(1, _SCORES_AT_ONCE // items)
+        found = np.empty((len(weights), k), np.intp)
+        for start in range(0, len(weights), rows):
+            block = slice(start, start + rows)
+            found[block] = _select()(weights[block] @ self._transposed, k)
+        return found
+
+
+class FaissIndex:
+    """An inverted file from faiss: looks only at the cells nearest to the weight vector."""
+
+    def __init__(self, features: Float32, *, probes: int = 32) -> None:
+        try:
+            import faiss
+        except ImportError as error:
+            raise ImportError(
+                f"a catalogue of {len(features)} items needs a vector index: "
+                "pip install 'lser[index]', or choose index='exact'"
+            ) from error
+        items, d = features.shape
+        cells = max(1, int(np.sqrt(items)))
+        self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(d), d, cells, faiss.METRIC_INNER_PRODUCT)
+        self._index.cp.niter = 5
+        self._index.train(features[: 64 * cells])  # items are in random order
+        self._index.add(features)
+        self._index.nprobe = min(probes, cells)
+
+    def search(self, weights: Float32, k: int) -> Ids:
+        """Item indices (n, k) for weight vectors (n, d), best first."""
+        found: Ids = self._index.search(np.ascontiguousarray(weights), k)[1].astype(np.intp)
+        if (found < 0).any():  # the probed cells held fewer than k items
+            raise RuntimeError(f"the vector index found fewer than {k} items; use index='exact'")
+        return found
+
+
+def build_index(features: Float32, kind: Kind) -> ItemIndex:
+    """The index for item `features` (M, d); "auto" scans up to `EXACT_UP_TO` items."""
+    if kind == "exact" or (kind == "auto" and len(features) <= EXACT_UP_TO):
+        return ExactIndex(features)
+    return FaissIndex(features)
