@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.weights import Layer, Networks, find_weights, generated_networks, load_networks
+from lser.simulators.weights import Layer, find_weights, generated_networks, load_networks
 from lser.types import Float32, Int64
 
 FEATURES = (8, 8, 11, 11, 11, 11, 2, 2, 3, 18, 3)  # sizes of the user's 11 categorical features
@@ -59,24 +59,27 @@ class Groups:
     """Independent categoricals laid side by side in one row of logits."""
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
-        self.sizes = np.array(sizes)
-        self.stops = np.cumsum(self.sizes)
-        self.starts = self.stops - self.sizes
-        self.group_of = np.repeat(np.arange(len(sizes)), sizes)
+        stops = np.cumsum(np.array(sizes))
+        self.starts = stops - sizes
+        self.slices = [slice(a, b) for a, b in zip(self.starts, stops, strict=True)]
+        self._last = np.array(sizes)[:, None] - 1
+        self._group_of = np.repeat(np.arange(len(sizes)), sizes)
+        # sums as products: (groups, k) adds up each group, (k, k) the part of it up to each column
+        member = np.arange(len(sizes))[:, None] == self._group_of
+        self._sum = member.astype(np.float32)
+        self._sum_up_to = np.tril(member.T @ self._sum).astype(np.float32)
 
     def draw(self, logits: Float32, rng: np.random.Generator) -> Int64:
-        """One index per row and group, (n, groups), from the softmax of each group's logits."""
-        top = np.maximum.reduceat(logits, self.starts, axis=1)
-        mass = np.exp(logits - top[:, self.group_of])
-        below = np.cumsum(mass, axis=1, dtype=np.float64)
-        stop = below[:, self.stops - 1]
-        start = np.zeros_like(stop)
-        start[:, 1:] = stop[:, :-1]
-        point = start + rng.random(stop.shape) * (stop - start)
-        passed = below <= point[:, self.group_of]
-        index: Int64 = np.add.reduceat(passed, self.starts, axis=1, dtype=np.int64)
-        # rounding may put the point on the stop itself
-        np.minimum(index, self.sizes - 1, out=index)
+        """One index per group and row, (groups, n), from the softmax of each group's logits."""
+        mass = np.ascontiguousarray(logits.T)  # rows last: every pass below runs along them
+        for columns in self.slices:
+            mass[columns] -= mass[columns].max(axis=0)
+        np.exp(mass, out=mass)
+        point = rng.random((len(self.slices), mass.shape[1]), np.float32)
+        point *= self._sum @ mass
+        passed = self._sum_up_to @ mass <= point[self._group_of]
+        index: Int64 = (self._sum @ passed.astype(np.float32)).astype(np.int64)
+        np.minimum(index, self._last, out=index)  # rounding may pass the whole group
         return index
 
 
@@ -86,19 +89,34 @@ LEAVE = Groups((MOST_PAGES + 1,))
 RESPONSE = Groups((MOST_CLICKS + 1, MOST_INDEX + 1))
 
 
-def forward(layers: tuple[Layer, ...], inputs: Float32, slope: float) -> Float32:
-    """The output of affine layers with LeakyReLU between them, (n, outputs)."""
-    first, *rest = layers
-    return _forward_hidden(tuple(rest), inputs @ first.weight + first.bias, slope)
+class Perceptron:
+    """Affine layers with LeakyReLU between them, over blocks of rows that stay in the cache."""
 
+    BLOCK: ClassVar[int] = 256
 
-def _forward_hidden(layers: tuple[Layer, ...], hidden: Float32, slope: float) -> Float32:
-    """Go on from the first layer's output, which is overwritten."""
-    for layer in layers:
-        np.maximum(hidden, np.float32(slope) * hidden, out=hidden)
-        hidden = hidden @ layer.weight
-        hidden += layer.bias
-    return hidden
+    def __init__(self, layers: tuple[Layer, ...], slope: float) -> None:
+        self.layers = layers
+        self.slope = np.float32(slope)
+        # memory kept between calls: fresh pages cost as much time as the products
+        self._hidden = [np.empty((2, self.BLOCK, len(layer.bias)), np.float32) for layer in layers]
+
+    def __call__(self, inputs: Float32, first_bias: Float32 | None = None) -> Float32:
+        """Outputs (n, outputs); `first_bias` (n, hidden) replaces the first layer's bias."""
+        *hidden_layers, last = self.layers
+        outputs = np.empty((len(inputs), len(last.bias)), np.float32)
+        for start in range(0, len(inputs), self.BLOCK):
+            rows = slice(start, start + self.BLOCK)
+            x = inputs[rows]
+            bias = hidden_layers[0].bias if first_bias is None else first_bias[rows]
+            for layer, memory in zip(hidden_layers, self._hidden, strict=False):
+                hidden, scaled = memory[:, : len(x)]
+                np.matmul(x, layer.weight, out=hidden)
+                hidden += bias if layer is hidden_layers[0] else layer.bias
+                np.multiply(hidden, self.slope, out=scaled)
+                x = np.maximum(hidden, scaled, out=hidden)
+            np.matmul(x, last.weight, out=outputs[rows])
+        outputs += last.bias
+        return outputs
 
 
 class VirtualTaobao:
@@ -109,14 +127,18 @@ class VirtualTaobao:
 
     def __init__(self, params: _Params) -> None:
         self.params = params
-        self.networks: Networks = (
+        networks = (
             generated_networks(params.generated_seed)
             if params.generated
             else load_networks(find_weights(params.weights))
         )
-        first = self.networks.action[0]
-        self._user_layer = Layer(first.weight[:USER], first.bias)
-        self._page_weight = np.ascontiguousarray(first.weight[USER:])  # (28, 128) pages and action
+        slope = params.negative_slope
+        first, *rest = networks.action
+        self._features_layer = Layer(first.weight[:USER], first.bias)
+        page_layer = Layer(np.ascontiguousarray(first.weight[USER:]), first.bias)
+        self.generator = Perceptron(networks.generator, slope)
+        self.leave = Perceptron(networks.leave, slope)
+        self._click = Perceptron((page_layer, *rest), slope)
         high = np.ones(OBSERVATION, np.float32)
         high[[CLICKS, INDEX, PAGES]] = MOST_CLICKS, MOST_INDEX, MOST_PAGES
         self.single_observation_space: gym.Space[Float32] = gym.spaces.Box(
@@ -127,17 +149,20 @@ class VirtualTaobao:
     def arrive(self, rng: np.random.Generator, n: int) -> Users:
         """Draw users, and with each the page on which the session will end."""
         noise = rng.random((n, NOISE), np.float32)
-        slope = self.params.negative_slope
-        profile = PROFILE.draw(forward(self.networks.generator, noise, slope), rng)
+        profile = PROFILE.draw(self.generator(noise), rng) + PROFILE.starts[:, None]
         observation = np.zeros((n, OBSERVATION), np.float32)
-        observation[np.arange(n)[:, None], profile + PROFILE.starts] = 1
+        observation[np.arange(n), profile] = 1
         features = observation[:, :USER]
         return Users(
             observation=observation,
-            hidden=features @ self._user_layer.weight + self._user_layer.bias,
-            leave_page=LEAVE.draw(forward(self.networks.leave, features, slope), rng)[:, 0],
+            hidden=self.hidden(features),
+            leave_page=LEAVE.draw(self.leave(features), rng)[0],
             session_clicks=np.zeros(n, np.int64),
         )
+
+    def hidden(self, features: Float32) -> Float32:
+        """What of the click model's first layer stays the same for a whole session, (n, 128)."""
+        return features @ self._features_layer.weight + self._features_layer.bias
 
     def observe(self, users: Users) -> Float32:
         """Features, last clicks, last index and pages so far."""
@@ -148,15 +173,13 @@ class VirtualTaobao:
         page = np.empty((len(action), 1 + ACTION), np.float32)
         page[:, 0] = users.observation[:, PAGES]
         page[:, 1:] = action
-        hidden = page @ self._page_weight
-        hidden += users.hidden
-        return _forward_hidden(self.networks.action[1:], hidden, self.params.negative_slope)
+        return self._click(page, users.hidden)
 
     def step(self, users: Users, action: NDArray[Any], rng: np.random.Generator) -> Outcome:
         """Rank one page by the weights `action` and count the clicks."""
-        response = RESPONSE.draw(self.click_logits(users, action), rng)
-        clicks = response[:, 0]
-        users.observation[:, CLICKS:PAGES] = response
+        clicks, index = RESPONSE.draw(self.click_logits(users, action), rng)
+        users.observation[:, CLICKS] = clicks
+        users.observation[:, INDEX] = index
         users.observation[:, PAGES] += 1
         users.session_clicks += clicks
         pages = users.observation[:, PAGES].astype(np.int64)
@@ -164,7 +187,7 @@ class VirtualTaobao:
         info = {
             "clicks": clicks,
             "shown": shown,
-            "index": response[:, 1],
+            "index": index,
             "pages": pages,
             "ctr": users.session_clicks / (shown * pages),
         }
@@ -172,10 +195,7 @@ class VirtualTaobao:
 
     def describe(self, users: Users, info: Info | None) -> str:
         """The shopper's profile, the last page and the clicks."""
-        profile = [
-            int(users.observation[0, start:stop].argmax())
-            for start, stop in zip(PROFILE.starts, PROFILE.stops, strict=True)
-        ]
+        profile = [int(users.observation[0, columns].argmax()) for columns in PROFILE.slices]
         lines = [f"Shopper with profile {'-'.join(map(str, profile))}"]
         if self.params.generated:
             lines[0] += " (generated weights: not a real shopper)"
