@@ -1,0 +1,189 @@
+"""RecSim's long-term satisfaction: clickbait engages now and wears the user down.
+
+As in recsim 0.2.4 (`long_term_satisfaction`), drawn for many users at once: see
+`long_term_satisfaction_dynamics` for the formulas and docs/simulators/long_term_satisfaction.md.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
+from lser.simulators.documents import draw_units, make_keys
+from lser.simulators.long_term_satisfaction_dynamics import (
+    Array,
+    Constants,
+    advance,
+    fill_observation,
+    nearest,
+    satisfied,
+)
+from lser.simulators.long_term_satisfaction_optimum import expected_returns
+from lser.simulators.long_term_satisfaction_params import (
+    Params,
+    draw_catalogue,
+)
+from lser.types import Float32
+
+__all__ = [
+    "LongTermSatisfaction",
+    "LongTermSatisfactionEnv",
+    "LongTermSatisfactionVectorEnv",
+    "Params",
+    "Users",
+]
+
+_Params = Params  # inside the class the name is the class variable
+
+
+@dataclass
+class Users:
+    """Sessions in progress."""
+
+    exposure: Array  # (n,) net positive exposure, hidden
+    satisfaction: Array  # (n,) in (0, 1), hidden
+    budget: Array  # (n,) pages left
+    memory: Array  # (n, 3) reckoned exposure, last clickbait, log of the last observed engagement
+    clickbait: Array  # (n, candidates)
+
+
+class LongTermSatisfaction:
+    """Batched dynamics of long-term satisfaction."""
+
+    Params: ClassVar[type] = Params
+    metric: ClassVar[Metric] = Metric("reward_per_step", "engagement", "steps")
+
+    def __init__(self, params: _Params) -> None:
+        self.params = params
+        self.constants = Constants(
+            **{name: float(getattr(params, name)) for name in Constants._fields}
+        )
+        self._fixed: Array | None = None
+        if not params.resample_documents:
+            self._fixed = np.array(params.catalogue or draw_catalogue(params))
+        reach = 1.0 / (1.0 - params.exposure_memory)
+        ceiling = np.log(params.max_engagement)
+        self.single_observation_space: gym.Space[Float32] = gym.spaces.Box(
+            np.array([-reach, 0, -np.inf, 0, 0, 0, 0], np.float32),
+            np.array([reach, 1, ceiling, 1, 1, 1, 1], np.float32),
+        )
+        self.single_action_space = self._action_space()
+
+    def _action_space(self) -> gym.Space[Any]:
+        p = self.params
+        if p.actions == "continuous":
+            return gym.spaces.Box(0.0, 1.0, (1,), np.float32)
+        if p.actions == "discrete":
+            return gym.spaces.Discrete(p.num_candidates)
+        empty = np.full(p.slate_size, int(p.short_slates))
+        empty[0] = 0  # the user takes the first document, so there has to be one
+        return gym.spaces.MultiDiscrete(p.num_candidates + empty, start=-empty)
+
+    def arrive(self, rng: np.random.Generator, n: int) -> Users:
+        """Draw `n` new users, alike but for the exposure they come with."""
+        p = self.params
+        start = rng.random((n, 2))  # exposure, candidates
+        exposure = (start[:, 0] - 0.5) * (1 / (1.0 - p.memory_discount))
+        users = Users(
+            exposure=exposure,
+            satisfaction=satisfied(exposure, p.sensitivity),
+            budget=np.full(n, float(p.time_budget)),
+            memory=np.zeros((n, 3)),
+            clickbait=np.empty((n, p.num_candidates)),
+        )
+        users.memory[:, 1] = 0.5  # neither choc nor kale yet
+        if self._fixed is not None:
+            users.clickbait[:] = self._fixed
+        self._new_candidates(users, start[:, 1])
+        return users
+
+    def _new_candidates(self, users: Users, uniform: Array) -> None:
+        if self._fixed is None:
+            keys = np.empty(len(uniform), np.uint64)
+            make_keys(uniform, keys)
+            draw_units(keys, users.clickbait)
+
+    def observe(self, users: Users) -> Float32:
+        """Reckoned exposure, last clickbait and log engagement, time gone, candidates' range."""
+        out = np.empty((len(users.budget), 7), np.float32)
+        fill_observation(
+            users.memory, users.budget, users.clickbait, self.constants.time_budget, out
+        )
+        return out
+
+    def _slate(self, users: Users, action: NDArray[Any]) -> NDArray[np.int64]:
+        match self.params.actions:
+            case "continuous":
+                return nearest(action, users.clickbait, self.params.slate_size)
+            case "slate":
+                return np.ascontiguousarray(action, np.int64)
+            case _:
+                return np.ascontiguousarray(action, np.int64)[:, None]
+
+    def step(self, users: Users, action: NDArray[Any], rng: np.random.Generator) -> Outcome:
+        """Show one page to every user; new candidates follow."""
+        slate = self._slate(users, action)
+        n = len(slate)
+        response = advance(
+            users.exposure,
+            users.satisfaction,
+            users.budget,
+            users.memory,
+            users.clickbait,
+            slate,
+            rng.standard_normal((n, 2)),
+            self.constants,
+        )
+        self._new_candidates(users, rng.random(n))
+        ones = np.ones(n, np.int64)
+        info: Info = {
+            "steps": ones,
+            "clicks": ones,
+            "shown": np.count_nonzero(slate >= 0, axis=1),
+            "engagement": response.engagement,
+            "observed_engagement": response.observed,
+            "clickbait": response.clickbait,
+            "satisfaction": users.satisfaction.copy(),
+            "exposure": users.exposure.copy(),
+            "slate": slate,
+        }
+        return Outcome(response.reward, response.terminated, info)
+
+    def describe(self, users: Users, info: Info | None) -> str:
+        """The user, the slate and the engagement in words."""
+        lines = [
+            f"user with {users.budget[0]:.0f} pages left, satisfaction "
+            f"{users.satisfaction[0]:.3f} (net positive exposure {users.exposure[0]:+.2f})"
+        ]
+        if info is not None:
+            rest = "".join(f", document {d}" for d in info["slate"][0, 1:] if d >= 0)
+            lines.append(
+                f"shown: document {info['slate'][0, 0]} "
+                f"(clickbait {info['clickbait'][0]:.2f}){rest}"
+            )
+            lines.append(f"clicked the first: engagement {info['engagement'][0]:.1f}")
+        return "\n".join(lines)
+
+    def anchors(self) -> tuple[Anchor, Anchor]:
+        """Reward per step of random documents and of the optimum, by dynamic programming."""
+        random, best = expected_returns(self.params)
+        steps = int(np.ceil(self.params.time_budget))
+        return (
+            Anchor("random document", random / steps, "dynamic programming"),
+            Anchor("optimum that sees the exposure", best / steps, "dynamic programming"),
+        )
+
+
+class LongTermSatisfactionEnv(UserEnv):
+    """One long-term-satisfaction user at a time."""
+
+    simulator_type = LongTermSatisfaction
+
+
+class LongTermSatisfactionVectorEnv(UserVectorEnv):
+    """Many long-term-satisfaction users side by side."""
+
+    simulator_type = LongTermSatisfaction
