@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 
 from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
 from lser.simulators.bazaar_calibration import settle
-from lser.simulators.bazaar_world import BazaarParams, Rng, first_places
+from lser.simulators.bazaar_world import Params, Rng, first_places
 from lser.simulators.item_index import Ids
 from lser.types import Float32
 
+__all__ = ["Bazaar", "BazaarEnv", "BazaarVectorEnv", "Params", "Users"]
+
+_Params = Params  # inside the class the bare name is the class attribute
 _PAGE_SCALE = 10  # the page number t is observed as t / (t + 10)
 
 
 @dataclass
-class BazaarUsers:
+class Users:
     """Users in the middle of their sessions; leading axis n."""
 
     groups: NDArray[np.int64]  # (n, attributes) observed demographics
@@ -37,18 +40,21 @@ class BazaarUsers:
 class Bazaar:
     """Batched dynamics of the marketplace."""
 
-    Params: ClassVar[type] = BazaarParams
+    Params: ClassVar[type] = Params
     metric: ClassVar[Metric] = Metric("CTR", "clicks", "shown")
 
-    def __init__(self, params: BazaarParams) -> None:
+    def __init__(self, params: _Params) -> None:
         self.params = params
         self.world, self.offset = settle(params)
         self._attributes = sum(params.demographics)
         width = self._attributes + (params.features - 1) + 3
         low = np.zeros(width, np.float32)
         low[self._attributes : -3] = -1
-        self.single_observation_space = gym.spaces.Box(low, np.ones(width, np.float32))
-        self.single_action_space = self._action_space()
+        self._width = width
+        self.single_observation_space: gym.Space[Float32] = gym.spaces.Box(
+            low, np.ones(width, np.float32)
+        )
+        self.single_action_space: gym.Space[Any] = self._action_space()
 
     def _action_space(self) -> gym.Space[Any]:
         match self.params.actions:
@@ -59,10 +65,10 @@ class Bazaar:
             case "discrete":
                 return gym.spaces.Discrete(self.params.items)
 
-    def arrive(self, rng: Rng, n: int) -> BazaarUsers:
+    def arrive(self, rng: Rng, n: int) -> Users:
         """Draw `n` new users."""
         groups = self.world.groups(rng, n)
-        return BazaarUsers(
+        return Users(
             groups=groups,
             personal=self.world.personal_taste(groups, rng),
             profile=np.zeros((n, self.params.features - 1), np.float32),
@@ -71,14 +77,14 @@ class Bazaar:
             page=np.zeros(n, np.int64),
         )
 
-    def observe(self, users: BazaarUsers) -> Float32:
+    def observe(self, users: Users) -> Float32:
         """One-hot demographics, click profile, satisfaction, last page's clicks, page number.
 
         All within [-1, 1] and led by the demographics, so that angles between raw observations,
         which locality-sensitive hashing goes by, mean likeness of users.
         """
         n, d = len(users.page), self._attributes
-        out = np.zeros((n, self.single_observation_space.shape[0]), np.float32)
+        out = np.zeros((n, self._width), np.float32)
         out[np.arange(n)[:, None], users.groups + self.world.offsets] = 1
         out[:, d:-3] = users.profile
         out[:, -3] = users.satisfaction
@@ -96,7 +102,7 @@ class Bazaar:
             case "discrete":
                 return action.astype(np.intp)[:, None]
 
-    def step(self, users: BazaarUsers, action: NDArray[Any], rng: Rng) -> Outcome:
+    def step(self, users: Users, action: NDArray[Any], rng: Rng) -> Outcome:
         """Show every user a page; they click, are satisfied or not, and stay or leave."""
         world, n = self.world, len(users.page)
         slates = self.slates(action)
@@ -124,7 +130,7 @@ class Bazaar:
 
     def _remember(
         self,
-        users: BazaarUsers,
+        users: Users,
         slates: Ids,
         clicked: NDArray[np.bool_],
         clicks: NDArray[np.int64],
@@ -135,7 +141,7 @@ class Bazaar:
         weight = np.where(clicks > 0, np.float32(self.params.memory), np.float32(0))[:, None]
         users.profile = users.profile + weight * (mean - users.profile)
 
-    def describe(self, users: BazaarUsers, info: Info | None) -> str:
+    def describe(self, users: Users, info: Info | None) -> str:
         """The user, and the last page with its clicks."""
         traits = ", ".join(str(value) for value in users.groups[0])
         lines = [

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lser.simulators.bazaar_world import BazaarParams, World, first_places
+from lser.simulators.bazaar_world import Params, World, first_places
 from lser.simulators.item_index import Ids
 from lser.types import Float32
 
@@ -29,7 +29,7 @@ class _Traffic(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def settle(params: BazaarParams) -> Settled:
+def settle(params: Params) -> Settled:
     """The world of `params` with its calibrated offset; the last few are kept."""
     world = World(params)
     return Settled(world, _calibrate(world))

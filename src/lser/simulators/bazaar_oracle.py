@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.bazaar import Bazaar, BazaarUsers
-from lser.simulators.bazaar_world import BazaarParams
+from lser.simulators.bazaar import Bazaar, Users
+from lser.simulators.bazaar_world import Params
 from lser.types import Float32
 
-Policy = Callable[[BazaarUsers], NDArray[Any]]
+Policy = Callable[[Users], NDArray[Any]]
 
 _SESSIONS = 4_096
 _MOST_PAGES = 5_000
@@ -41,7 +41,7 @@ class Sighted:
         self._bazaar = bazaar
         self._weight = quality_weight
 
-    def __call__(self, users: BazaarUsers) -> NDArray[Any]:
+    def __call__(self, users: Users) -> NDArray[Any]:
         """The action for each user, in the space of the simulator's actions."""
         weights = scoring(self._bazaar.world.interest(users.personal), self._weight)
         return as_action(self._bazaar, weights)
@@ -66,7 +66,7 @@ def as_action(bazaar: Bazaar, weights: Float32) -> NDArray[Any]:
 def informed(bazaar: Bazaar) -> Policy:
     """Knows the world but sees demographics only: what a learner can reach without a profile."""
 
-    def policy(users: BazaarUsers) -> NDArray[Any]:
+    def policy(users: Users) -> NDArray[Any]:
         taste = bazaar.world.interest(bazaar.world.group_taste(users.groups))
         return as_action(bazaar, scoring(taste, 0.0))
 
@@ -84,7 +84,7 @@ def uniformly_random(bazaar: Bazaar, seed: int) -> Policy:
     rng = np.random.default_rng(seed)
     params = bazaar.params
 
-    def policy(users: BazaarUsers) -> NDArray[Any]:
+    def policy(users: Users) -> NDArray[Any]:
         n = len(users.page)
         match params.actions:
             case "continuous":
@@ -111,7 +111,7 @@ def play(bazaar: Bazaar, policy: Policy, *, sessions: int = _SESSIONS, seed: int
         present = present[stays]
         if not present.size:
             break
-        users = BazaarUsers(**{f.name: getattr(users, f.name)[stays] for f in fields(users)})
+        users = Users(**{f.name: getattr(users, f.name)[stays] for f in fields(users)})
     return _score(clicks, pages, bazaar.params.shown)
 
 
@@ -129,7 +129,7 @@ def _score(clicks: NDArray[np.float64], pages: NDArray[np.float64], shown: int) 
 
 
 @lru_cache(maxsize=256)
-def myopic_score(params: BazaarParams) -> Score:
+def myopic_score(params: Params) -> Score:
     """The myopic oracle: the most expected clicks on every page."""
     bazaar = Bazaar(params)
     return play(bazaar, Sighted(bazaar))
@@ -143,7 +143,7 @@ class LongTerm(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def long_term_score(params: BazaarParams) -> LongTerm:
+def long_term_score(params: Params) -> LongTerm:
     """The weight on quality with the most clicks per session, found on one half of the seeds.
 
     The best of a family of policies that contains the myopic one, so a lower bound of the

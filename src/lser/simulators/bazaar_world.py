@@ -17,7 +17,7 @@ Rng = np.random.Generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class BazaarParams:
+class Params:
     """The dials of Bazaar."""
 
     items: int = 1_000  # M
@@ -66,7 +66,7 @@ class BazaarParams:
         return 1 if self.actions == "discrete" else self.slate
 
 
-def _check(params: BazaarParams, name: str, good: bool, meaning: str) -> None:
+def _check(params: Params, name: str, good: bool, meaning: str) -> None:
     if not good:
         raise ValueError(f"{name} must be {meaning}, got {getattr(params, name)!r}")
 
@@ -81,7 +81,7 @@ def normalised(vectors: NDArray[np.floating]) -> Float32:
 class World:
     """What all users of one Bazaar share; drawn once from ``world_seed`` and never changed."""
 
-    def __init__(self, params: BazaarParams) -> None:
+    def __init__(self, params: Params) -> None:
         self.params = params
         rng = np.random.default_rng(params.world_seed)
         tastes = params.features - 1
