@@ -1,1 +1,6 @@
-"""TODO."""
+"""Figures, tables and pages drawn from records alone."""
+
+from lser.report.build import build_report, demo_page
+from lser.report.tables import Table, summary_table
+
+__all__ = ["Table", "build_report", "demo_page", "summary_table"]

@@ -1,0 +1,257 @@
+"""What is drawn: curves, forests, dots, profiles, trends, the Bazaar map and running times."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from lser.report.cells import Arm, Panel, Study, map_coordinates, rng_for
+from lser.report.estimates import estimates, versus
+from lser.report.figures import Draw
+from lser.report.stats import Float64, Interval, bootstrap_curves, performance_profile
+from lser.report.style import INK, Look, look, name_of, number
+from lser.report.tables import PARTS, mean_times
+
+_PART_COLOURS = {
+    "env": "#0072b2", "replay": "#d55e00", "learn": "#009e73", "evaluate": "#cc79a7",
+    "rest": "#9a9a9a",
+}  # fmt: skip
+
+
+def curves(panel: Panel, *, seed: int) -> Draw:
+    """Learning curves: interquartile mean, its band, and every run faintly behind."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for position, (arm, shown) in enumerate(_looks(panel)):
+            sessions, runs = arm.curves
+            if not sessions.size:
+                continue
+            for run in runs:
+                axes.plot(sessions, run, color=shown.colour, alpha=0.22, linewidth=0.6)
+            rng = rng_for(seed, "curve", panel.name, arm.name)
+            centre, low, high = bootstrap_curves(runs, rng)
+            axes.fill_between(sessions, low, high, color=shown.colour, alpha=0.13, linewidth=0)
+            every = max(1, len(sessions) // 6)
+            axes.plot(
+                sessions, centre, color=shown.colour, linewidth=shown.width, marker=shown.marker,
+                markersize=4.5, markevery=(position % every, every), label=name_of(arm.name),
+            )  # fmt: skip
+        axes.set_xlabel("sessions")
+        axes.set_ylabel(name_of(panel.metric))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.locator_params(axis="x", nbins=6)
+        columns = 3 if len(panel.arms) > 4 else max(1, len(panel.arms))
+        figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5)
+
+    return draw
+
+
+def forest(panel: Panel, *, seed: int) -> Draw:
+    """Final scores: interquartile mean with bootstrap and mean with t-interval, row by row."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        found = estimates(panel, seed=seed)
+        for row, (estimate, (_, shown)) in enumerate(zip(found, _looks(panel), strict=True)):
+            _bar(axes, row - 0.14, estimate.iqm, shown, width=3.0, filled=True)
+            _bar(axes, row + 0.18, estimate.mean, shown, width=1.2, filled=False)
+        _rows(axes, [name_of(arm.name) for arm in panel.arms])
+        axes.set_xlabel(f"final {name_of(panel.metric)}")
+        handles = [
+            axes.plot([], [], color=INK, marker="o", markersize=5, linewidth=3.0)[0],
+            axes.plot([], [], color=INK, marker="o", mfc="none", markersize=5, linewidth=1.2)[0],
+        ]
+        names = ["IQM, bootstrap interval", "mean, t-interval"]
+        figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8.5)
+
+    return draw
+
+
+def dots(panel: Panel) -> Draw:
+    """Every run's final score as one dot; dots that would cover each other are stacked."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        everything = np.concatenate([arm.values for arm in panel.arms])
+        near = (float(np.ptp(everything)) or 1.0) / 45
+        for row, (arm, shown) in enumerate(_looks(panel)):
+            values = np.sort(arm.values)
+            axes.plot(
+                values, row + _stack(values, near), linestyle="none", marker=shown.marker,
+                color=shown.colour, alpha=0.8, markersize=5.5, markeredgewidth=0,
+            )  # fmt: skip
+            axes.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=INK, linewidth=1.2)
+        _rows(axes, [name_of(arm.name) for arm in panel.arms])
+        axes.set_xlabel(f"final {name_of(panel.metric)} of each run; the bar is the mean")
+
+    return draw
+
+
+def profile(panel: Panel) -> Draw:
+    """The share of runs that end above each score."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        everything = np.concatenate([arm.values for arm in panel.arms])
+        edge = 0.05 * (float(np.ptp(everything)) or 1.0)
+        thresholds = np.linspace(everything.min() - edge, everything.max() + edge, 201)
+        for position, (arm, shown) in enumerate(_looks(panel)):
+            axes.plot(
+                thresholds, performance_profile(arm.values, thresholds), color=shown.colour,
+                linewidth=shown.width, marker=shown.marker, markersize=4.5,
+                markevery=(5 * position, 50), label=name_of(arm.name), drawstyle="steps-mid",
+            )  # fmt: skip
+        axes.set_xlabel(f"final {name_of(panel.metric)}")
+        axes.set_ylabel("share of runs above it")
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
+
+    return draw
+
+
+def improvement(rows: list[tuple[str, Interval]], reference: str) -> Draw:
+    """The chance that a run of each memory beats one of the reference, over all simulators."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for row, (name, found) in enumerate(rows):
+            _bar(axes, row, found, look(name, name, row), width=3.0, filled=True)
+        axes.axvline(0.5, color=INK, linewidth=1, linestyle="--")
+        _rows(axes, [name_of(name) for name, _ in rows])
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xlabel(f"probability of improvement over {name_of(reference)}")
+
+    return draw
+
+
+def trend(panel: Panel, *, seed: int) -> Draw:
+    """The final score along an ordered setting, such as the number of bits."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        steps = [
+            (value, found)
+            for found in estimates(panel, seed=seed)
+            if (value := leading_number(found.arm.name)) is not None
+        ]
+        at = np.array([value for value, _ in steps])
+        means = np.array([found.mean for _, found in steps])  # (steps, 3)
+        colour = look("lser", "lser", 0).colour
+        for value, found in steps:
+            scores = found.arm.values
+            axes.plot([value] * len(scores), scores, "o", color=colour, alpha=0.3, markersize=4,
+                      markeredgewidth=0)  # fmt: skip
+        axes.errorbar(
+            at, means[:, 0], yerr=np.abs(means[:, 1:] - means[:, :1]).T, color=colour, marker="o",
+            linewidth=1.8, elinewidth=1.2, capsize=3,
+        )  # fmt: skip
+        axes.set_xticks(at)
+        axes.set_xlabel(re.sub(r"[\d.]+", "", panel.arms[0].name).strip() or "setting")
+        axes.set_ylabel(f"final {name_of(panel.metric)}")
+
+    return draw
+
+
+def bazaar_map(study: Study, *, seed: int) -> Draw:
+    """LSER minus uniform over sparsity and state dependence, with values and intervals."""
+    cells = {
+        map_coordinates(arm.runs[0]): versus(arm, panel.reference, seed=seed, key=panel.name)
+        for panel in study.panels
+        if panel.reference is not None and (arm := panel.arm("lser")) is not None
+    }
+    rows, columns = (sorted({key[axis] for key in cells}) for axis in (0, 1))
+    values = np.full((len(rows), len(columns)), np.nan)
+    for (sparsity, dependence), found in cells.items():
+        values[rows.index(sparsity), columns.index(dependence)] = found.difference.estimate
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        limit = max(float(np.nanmax(np.abs(values))), 1e-9)
+        image = axes.pcolormesh(values, cmap="PuOr_r", vmin=-limit, vmax=limit)
+        for (sparsity, dependence), found in cells.items():
+            place = (columns.index(dependence) + 0.5, rows.index(sparsity) + 0.5)
+            _cell_text(axes, place, found.difference, limit, sure=found.difference.excludes_zero)
+        axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{value:g}" for value in columns])
+        axes.set_yticks(np.arange(len(rows)) + 0.5, [f"{value:g}" for value in rows])
+        axes.set_xlabel("state dependence")
+        axes.set_ylabel("sparsity (CTR of random actions)")
+        axes.grid(visible=False)
+        bar = figure.colorbar(image, ax=axes, shrink=0.9)
+        bar.set_label("LSER minus uniform")
+        bar.outline.set_visible(False)
+
+    return draw
+
+
+def running_time(panel: Panel) -> Draw:
+    """Where the wall time of a run goes, memory by memory."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        names = [arm.name for arm in panel.arms if mean_times(panel, arm.name)]
+        means = [mean_times(panel, name) for name in names]
+        start = np.zeros(len(names))
+        for part in (*PARTS, "rest"):
+            length = np.array(
+                [
+                    mean[part]
+                    if part != "rest"
+                    else max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
+                    for mean in means
+                ]
+            )
+            axes.barh(range(len(names)), length, left=start, height=0.66,
+                      color=_PART_COLOURS[part], label=part)  # fmt: skip
+            start += length
+        _rows(axes, [name_of(name) for name in names])
+        axes.set_xlabel("seconds of wall time per run (mean over seeds)")
+        figure.legend(loc="outside lower center", ncols=5, fontsize=8.5, columnspacing=1.0)
+
+    return draw
+
+
+def leading_number(name: str) -> float | None:
+    """The number in an arm's name, such as 10 in ``"10 bits"``."""
+    found = re.search(r"\d+(?:\.\d+)?", name)
+    return float(found.group()) if found else None
+
+
+def _looks(panel: Panel) -> list[tuple[Arm, Look]]:
+    return [(arm, look(arm.name, arm.memory, i)) for i, arm in enumerate(panel.arms)]
+
+
+def _rows(axes: Any, names: list[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.45, -0.55)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def _bar(
+    axes: Any, row: float, found: Interval, shown: Look, *, width: float, filled: bool
+) -> None:
+    axes.plot([found.low, found.high], [row, row], color=shown.colour, linewidth=width,
+              solid_capstyle="butt")  # fmt: skip
+    axes.plot([found.estimate], [row], marker=shown.marker, color=shown.colour, markersize=6,
+              markerfacecolor=shown.colour if filled else "none")  # fmt: skip
+
+
+def _stack(values: Float64, near: float) -> Float64:
+    """Offsets for sorted values: those within ``near`` of each other climb in small steps."""
+    heights = np.zeros(len(values))
+    for i in range(1, len(values)):
+        if values[i] - values[i - 1] < near:
+            heights[i] = (heights[i - 1] + 0.16) % 0.48
+    return np.asarray(heights - heights.max() / 2)
+
+
+def _cell_text(
+    axes: Any, place: tuple[float, float], found: Interval, limit: float, *, sure: bool
+) -> None:
+    # The cell's own colour decides: white on the dark ends of the scale, black on its middle.
+    colour = "#ffffff" if abs(found.estimate) > 0.6 * limit else "#000000"
+    x, y = place
+    axes.text(x, y + 0.02, number(found.estimate, sign=True), ha="center", va="bottom",
+              color=colour, fontsize=10, fontweight="bold" if sure else "normal")  # fmt: skip
+    ends = f"[{number(found.low, sign=True)}, {number(found.high, sign=True)}]"
+    axes.text(x, y - 0.04, ends, ha="center", va="top", color=colour, fontsize=6.5)
