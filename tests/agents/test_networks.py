@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lser.agents.networks import Perceptron, parameter_count, side_by_side
+from lser.agents.networks import Perceptron, Tape, parameter_count, side_by_side
 from lser.agents.optim import Adam
 
 SHAPES = [(5, 7, 3), (91, 128, 128, 27), (118, 128, 128, 1), (3, 8, 8, 8, 2)]
@@ -52,10 +52,11 @@ def test_outputs_and_gradients_equal_autograd(sizes: tuple[int, ...]) -> None:
     expected = module(inputs)
     expected.backward(gradient)
     with torch.no_grad():
-        outputs, tape = network.forward(inputs)
-        network.backward(tape, gradient, into=gradients)
+        tape = Tape(sizes[1:-1], 16, torch.device("cpu"))
+        outputs = network.forward(inputs, tape)
+        network.backward(gradient, tape, into=gradients)
         first = sizes[0] // 2
-        input_gradient = network.input_gradient(tape, gradient, first=first)
+        input_gradient = network.input_gradient(gradient, tape, first=first)
     torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-6)
     assert inputs.grad is not None
     torch.testing.assert_close(input_gradient, inputs.grad[:, first:], rtol=1e-5, atol=1e-6)

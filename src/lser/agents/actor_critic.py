@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from lser.agents.networks import side_by_side
+from lser.agents.networks import Tape, side_by_side
 from lser.agents.noise import Noise
 from lser.agents.normaliser import Normaliser
 from lser.agents.optim import Adam
@@ -67,6 +67,8 @@ class ActorCritic:
         self._centre = torch.from_numpy((self._high + self._low) / 2).to(self.device)
         self._half = torch.from_numpy((self._high - self._low) / 2).to(self.device)
 
+        self._hidden = tuple(hidden)
+        self._tapes: dict[str, Tape] = {}
         actor = (observation_dim, *hidden, outputs_per_action * self.action_dim)
         critic = (observation_dim + self.action_dim, *hidden, 1)
         sizes = [actor] + [critic] * critics
@@ -143,7 +145,9 @@ class ActorCritic:
 
     def _choose(self, observation: Tensor, *, explore: bool) -> Tensor:
         """Actions on the device, before they are clipped to the bounds."""
-        action = self._squash(torch.tanh(self.actor(observation)))
+        action = self._squash(
+            torch.tanh(self.actor.forward(observation, self._tape("act", len(observation))))
+        )
         if explore:
             noise = self._noise.sample(len(observation))
             action += self._half * torch.from_numpy(noise).to(self.device)
@@ -152,6 +156,13 @@ class ActorCritic:
     def _squash(self, tanh: Tensor) -> Tensor:
         """From [-1, 1] to the bounds."""
         return torch.addcmul(self._centre, self._half, tanh)
+
+    def _tape(self, name: str, rows: int) -> Tape:
+        """The tape of that name, made anew only when the number of rows changes."""
+        tape = self._tapes.get(name)
+        if tape is None or tape.rows != rows:
+            tape = self._tapes[name] = Tape(self._hidden, rows, self.device)
+        return tape
 
     def _observe(self, observation: Float32) -> Tensor:
         if self._normaliser is not None:

@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from lser.agents.actor_critic import ActorCritic, Box
+from lser.agents.actor_critic import ActorCritic, Box, Tensors
 from lser.agents.base import Learned
 from lser.types import Batch
 
@@ -57,34 +57,38 @@ class DDPG(ActorCritic):
     def learn(self, batch: Batch) -> Learned:
         """One step of the critic, one of the actor, and one of the targets towards them."""
         data = self._tensors(batch)
-        critic, target_critic = self.critics[0], self.target_critics[0]
+        error, critic_loss = self._fit_critic(data)
+        actor_loss = self._improve_actor(data.observation)
+        self.targets.lerp_(self.parameters, self.tau)
+        return Learned({"critic": critic_loss, "actor": actor_loss}, error.cpu().numpy())
 
-        next_action = self._squash(torch.tanh(self.target_actor(data.next_observation)))
-        next_value = target_critic(torch.cat((data.next_observation, next_action), 1))
+    def _fit_critic(self, data: Tensors) -> tuple[Tensor, float]:
+        """Descend mean(weights · error²); returns the signed errors (b,) and that loss."""
+        rows = len(data.reward)
+        actor_tape, tape = self._tape("actor", rows), self._tape("critic", rows)
+        raw = self.target_actor.forward(data.next_observation, actor_tape)
+        next_inputs = torch.cat((data.next_observation, self._squash(torch.tanh(raw))), 1)
+        next_value = self.target_critics[0].forward(next_inputs, tape)
         next_value.masked_fill_(data.terminated, 0.0)
         target = torch.add(data.reward, next_value, alpha=self.discount)
 
-        value, tape = critic.forward(torch.cat((data.observation, data.action), 1))
+        value = self.critics[0].forward(torch.cat((data.observation, data.action), 1), tape)
         error = target - value
-        weighted = data.weights * error  # the loss is mean(weights · error²)
-        critic.backward(tape, weighted * (-2 / len(error)), into=self.critic_gradients[0])
+        weighted = data.weights * error
+        self.critics[0].backward(weighted * (-2 / rows), tape, into=self.critic_gradients[0])
         self._critic_adam.step()
-
-        actor_loss = self._improve_actor(data.observation)
-        self.targets.lerp_(self.parameters, self.tau)
-        critic_loss = torch.dot(weighted.view(-1), error.view(-1)).item() / len(error)
-        losses = {"critic": critic_loss, "actor": actor_loss}
-        return Learned(losses, error.view(-1).cpu().numpy())
+        return error.view(-1), torch.dot(weighted.view(-1), error.view(-1)).item() / rows
 
     def _improve_actor(self, observation: Tensor) -> float:
         """Climb the first critic's value of the actor's own actions; returns minus that value."""
-        critic, batch_size = self.critics[0], len(observation)
-        raw, actor_tape = self.actor.forward(observation)
-        tanh = torch.tanh(raw)
-        value, tape = critic.forward(torch.cat((observation, self._squash(tanh)), 1))
-        uphill = torch.full_like(value, -1 / batch_size)
-        gradient = critic.input_gradient(tape, uphill, first=self.observation_dim)
+        rows = len(observation)
+        actor_tape, tape = self._tape("actor", rows), self._tape("critic", rows)
+        tanh = torch.tanh(self.actor.forward(observation, actor_tape))
+        inputs = torch.cat((observation, self._squash(tanh)), 1)
+        value = self.critics[0].forward(inputs, tape)
+        downhill = torch.full_like(value, -1 / rows)
+        gradient = self.critics[0].input_gradient(downhill, tape, first=self.observation_dim)
         gradient = torch.ops.aten.tanh_backward(gradient * self._half, tanh)
-        self.actor.backward(actor_tape, gradient, into=self.actor_gradient)
+        self.actor.backward(gradient, actor_tape, into=self.actor_gradient)
         self._actor_adam.step()
         return -value.mean().item()

@@ -2,7 +2,8 @@
 
 The networks here are small, so autograd's bookkeeping and per-tensor optimiser loops would cost as
 much as the arithmetic. Keeping every parameter of an agent in one vector makes an Adam step or a
-target update a single call, and the explicit backward pass computes only the gradients in use.
+target update a single call, and the explicit backward pass computes only the gradients in use,
+in buffers that are made once.
 """
 
 from collections.abc import Sequence
@@ -12,10 +13,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lser.agents.kernels import kernels_for
+
 Sizes = tuple[int, ...]
 """Widths of a perceptron: inputs, each hidden layer, outputs."""
 
-EPSILON = 1e-5  # of nn.LayerNorm
 ALIGNMENT = 16  # floats; every network starts on a cache line
 
 
@@ -29,13 +31,26 @@ class Layer(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a hidden layer's backward pass needs to remember."""
+    """Buffers of one hidden layer's forward and backward pass."""
 
-    inputs: Tensor  # (b, inputs)
-    affine: Tensor  # (b, outputs) before LayerNorm
-    mean: Tensor  # (b, 1)
-    rstd: Tensor  # (b, 1)
-    outputs: Tensor  # (b, outputs) after ReLU
+    normal: Tensor  # (b, width) the affine map, then normalised in place
+    rstd: Tensor  # (b,)
+    outputs: Tensor  # (b, width) after ReLU
+    gradient: Tensor  # (b, width) of the outputs, then in place of the affine map
+
+
+class Tape:
+    """The activations of one forward pass, kept for the backward pass; made once and reused."""
+
+    def __init__(self, hidden: Sequence[int], rows: int, device: torch.device) -> None:
+        """Make room for `rows` inputs of perceptrons with these hidden layers."""
+        self.rows = rows
+        self.inputs = torch.empty(0, device=device)  # (b, inputs) of the last forward pass
+        self.steps = []
+        for width in hidden:
+            shapes = ((rows, width), (rows,), (rows, width), (rows, width))
+            self.steps.append(Step(*(torch.empty(shape, device=device) for shape in shapes)))
+        self.native = [Step(*map(kernels_for(device).operand, step)) for step in self.steps]
 
 
 class Perceptron:
@@ -43,19 +58,16 @@ class Perceptron:
 
     def __init__(self, sizes: Sizes, vector: Tensor) -> None:
         """Read the parameters from `vector`, of `parameter_count(sizes)` numbers."""
-        self.vector = vector
+        self.sizes, self.vector = sizes, vector
         self.layers: list[Layer] = []
-        start = 0
-        for index, (inputs, outputs) in enumerate(pairwise(sizes)):
-            norm = outputs if index < len(sizes) - 2 else 0
-            shapes = ((inputs, outputs), (outputs,), (norm,), (norm,))
-            views = []
-            for shape in shapes:
-                count = torch.Size(shape).numel()
-                views.append(vector[start : start + count].view(shape))
-                start += count
-            self.layers.append(Layer(*views))
+        for inputs, outputs in pairwise(sizes):
+            norm = outputs if len(self.layers) < len(sizes) - 2 else 0
+            counts = [inputs * outputs, outputs, norm, norm]
+            *views, vector = torch.split(vector, [*counts, len(vector) - sum(counts)])
+            self.layers.append(Layer(views[0].view(inputs, outputs), *views[1:]))
         *self.hidden, self.head = self.layers
+        self._kernels = kernels_for(vector.device)
+        self._native = [Layer(*map(self._kernels.operand, layer)) for layer in self.hidden]
 
     def initialise(self, generator: torch.Generator, *, output_scale: float = 0.1) -> None:
         """Draw nn.Linear's and nn.LayerNorm's defaults, the output layer scaled down."""
@@ -69,61 +81,46 @@ class Perceptron:
         self.head.weight.mul_(output_scale)
         self.head.bias.mul_(output_scale)
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """Outputs (b, outputs) of inputs (b, inputs)."""
-        return self.forward(inputs)[0]
+    def forward(self, inputs: Tensor, tape: Tape) -> Tensor:
+        """Outputs (b, outputs) of inputs (b, inputs), leaving the activations on the tape."""
+        tape.inputs = inputs
+        for index, layer in enumerate(self.hidden):
+            step, native, buffer = tape.steps[index], self._native[index], tape.native[index]
+            torch.addmm(layer.bias, inputs, layer.weight, out=step.normal)
+            self._kernels.forward(
+                buffer.normal, native.gain, native.shift, buffer.outputs, buffer.rstd
+            )
+            inputs = step.outputs
+        return torch.addmm(self.head.bias, inputs, self.head.weight)
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, list[Step]]:
-        """Outputs, and the tape that `backward` and `input_gradient` read."""
-        tape = []
-        for weight, bias, gain, shift in self.hidden:
-            affine = torch.addmm(bias, inputs, weight)
-            normal, mean, rstd = torch.native_layer_norm(affine, bias.shape, gain, shift, EPSILON)
-            outputs = normal.relu_()
-            tape.append(Step(inputs, affine, mean, rstd, outputs))
-            inputs = outputs
-        return torch.addmm(self.head.bias, inputs, self.head.weight), tape
-
-    def backward(self, tape: list[Step], gradient: Tensor, into: "Perceptron") -> None:
+    def backward(self, gradient: Tensor, tape: Tape, *, into: "Perceptron") -> None:
         """Write the parameters' gradient into the twin `into`, given that of the outputs."""
-        torch.mm(tape[-1].outputs.t(), gradient, out=into.head.weight)
+        torch.mm(tape.steps[-1].outputs.t(), gradient, out=into.head.weight)
         torch.sum(gradient, 0, out=into.head.bias)
-        gradient = gradient @ self.head.weight.t()
-        for index in reversed(range(len(tape))):
-            step, layer, target = tape[index], self.hidden[index], into.hidden[index]
-            gradient, gain, shift = _norm_backward(gradient, step, layer, parameters=True)
-            target.gain.copy_(gain)
-            target.shift.copy_(shift)
-            torch.mm(step.inputs.t(), gradient, out=target.weight)
-            torch.sum(gradient, 0, out=target.bias)
-            if index:
-                gradient = gradient @ layer.weight.t()
+        above = self.head
+        for index in reversed(range(len(self.hidden))):
+            step, native, buffer = tape.steps[index], self._native[index], tape.native[index]
+            torch.mm(gradient, above.weight.t(), out=step.gradient)
+            target = into._native[index]
+            self._kernels.backward(
+                *(buffer.gradient, buffer.outputs, buffer.normal, buffer.rstd, native.gain),
+                *(target.gain, target.shift, target.bias),
+            )
+            inputs = tape.steps[index - 1].outputs if index else tape.inputs
+            torch.mm(inputs.t(), step.gradient, out=into.hidden[index].weight)
+            gradient, above = step.gradient, self.hidden[index]
 
-    def input_gradient(self, tape: list[Step], gradient: Tensor, *, first: int = 0) -> Tensor:
+    def input_gradient(self, gradient: Tensor, tape: Tape, *, first: int = 0) -> Tensor:
         """Gradient of the inputs from column `first` on, (b, inputs - first)."""
-        gradient = gradient @ self.head.weight.t()
-        for step, layer in zip(reversed(tape), reversed(self.hidden), strict=True):
-            gradient, _, _ = _norm_backward(gradient, step, layer, parameters=False)
-            weight = layer.weight if layer is not self.hidden[0] else layer.weight[first:]
-            gradient = gradient @ weight.t()
-        return gradient
-
-
-def _norm_backward(
-    gradient: Tensor, step: Step, layer: Layer, *, parameters: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Back through ReLU and LayerNorm: gradients of the affine map, the gain and the shift."""
-    through: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.native_layer_norm_backward(
-        torch.ops.aten.threshold_backward(gradient, step.outputs, 0.0),
-        step.affine,
-        layer.bias.shape,
-        step.mean,
-        step.rstd,
-        layer.gain,
-        layer.shift,
-        [True, parameters, parameters],
-    )
-    return through
+        above = self.head
+        for index in reversed(range(len(self.hidden))):
+            step, native, buffer = tape.steps[index], self._native[index], tape.native[index]
+            torch.mm(gradient, above.weight.t(), out=step.gradient)
+            self._kernels.backward_inputs(
+                buffer.gradient, buffer.outputs, buffer.normal, buffer.rstd, native.gain
+            )
+            gradient, above = step.gradient, self.hidden[index]
+        return torch.mm(gradient, above.weight[first:].t())
 
 
 def parameter_count(sizes: Sizes) -> int:

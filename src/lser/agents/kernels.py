@@ -1,0 +1,164 @@
+"""LayerNorm and ReLU as one pass over memory: compiled for the CPU, torch operations elsewhere.
+
+Between two matrix products of a small network torch would run three or four operations that each
+read and write the whole activation; fused they cost a quarter of that (benchmarks/learner.py).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from lser.types import Float32
+
+EPSILON = 1e-5  # of nn.LayerNorm
+
+
+class Kernels(NamedTuple):
+    """The operations of one kind of device, and how a tensor is handed to them."""
+
+    operand: Callable[[Tensor], Any]
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+    backward_inputs: Callable[..., None]
+
+
+def kernels_for(device: torch.device) -> Kernels:
+    """Compiled loops on the CPU, torch operations on anything else."""
+    if device.type == "cpu":
+        return Kernels(Tensor.numpy, forward, backward, backward_inputs)
+    return Kernels(_same, forward_torch, backward_torch, backward_inputs_torch)
+
+
+# Sums may be reordered, as SIMD needs; NaN and infinity still propagate.
+_compiled = numba.njit(
+    cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"}
+)
+
+
+@_compiled
+def forward(
+    normal: Float32, gain: Float32, shift: Float32, outputs: Float32, rstd: Float32
+) -> None:
+    """Normalise the rows of `normal` (b, n) in place; outputs = relu(gain · normal + shift)."""
+    rows, width = normal.shape
+    share = np.float32(1 / width)
+    zero = np.float32(0)
+    for i in range(rows):
+        total = zero
+        for j in range(width):
+            total += normal[i, j]
+        mean = total * share
+        square = zero
+        for j in range(width):
+            square += (normal[i, j] - mean) ** 2
+        factor = np.float32(1) / np.sqrt(square * share + np.float32(EPSILON))
+        rstd[i] = factor
+        for j in range(width):
+            value = (normal[i, j] - mean) * factor
+            normal[i, j] = value
+            outputs[i, j] = max(value * gain[j] + shift[j], zero)
+
+
+@_compiled
+def backward(
+    gradient: Float32,
+    outputs: Float32,
+    normal: Float32,
+    rstd: Float32,
+    gain: Float32,
+    gain_gradient: Float32,
+    shift_gradient: Float32,
+    bias_gradient: Float32,
+) -> None:
+    """Turn `gradient` (b, n) of the outputs into that of the affine map, and sum the others."""
+    rows, width = gradient.shape
+    share = np.float32(1 / width)
+    zero = np.float32(0)
+    gain_gradient[:] = zero
+    shift_gradient[:] = zero
+    bias_gradient[:] = zero
+    for i in range(rows):
+        mean = zero
+        slope = zero
+        for j in range(width):
+            scaled = gradient[i, j] * gain[j] if outputs[i, j] > zero else zero
+            mean += scaled
+            slope += scaled * normal[i, j]
+        mean *= share
+        slope *= share
+        factor = rstd[i]
+        for j in range(width):
+            value = gradient[i, j] if outputs[i, j] > zero else zero
+            shift_gradient[j] += value
+            gain_gradient[j] += value * normal[i, j]
+            value = factor * (value * gain[j] - mean - normal[i, j] * slope)
+            gradient[i, j] = value
+            bias_gradient[j] += value
+
+
+@_compiled
+def backward_inputs(
+    gradient: Float32, outputs: Float32, normal: Float32, rstd: Float32, gain: Float32
+) -> None:
+    """As `backward`, without the parameters' gradients."""
+    rows, width = gradient.shape
+    share = np.float32(1 / width)
+    zero = np.float32(0)
+    for i in range(rows):
+        mean = zero
+        slope = zero
+        for j in range(width):
+            scaled = gradient[i, j] * gain[j] if outputs[i, j] > zero else zero
+            mean += scaled
+            slope += scaled * normal[i, j]
+        mean *= share
+        slope *= share
+        factor = rstd[i]
+        for j in range(width):
+            scaled = gradient[i, j] * gain[j] if outputs[i, j] > zero else zero
+            gradient[i, j] = factor * (scaled - mean - normal[i, j] * slope)
+
+
+def forward_torch(
+    normal: Tensor, gain: Tensor, shift: Tensor, outputs: Tensor, rstd: Tensor
+) -> None:
+    """`forward` for any device."""
+    variance, mean = torch.var_mean(normal, 1, correction=0, keepdim=True)
+    torch.rsqrt(variance.view(-1) + EPSILON, out=rstd)
+    normal.sub_(mean).mul_(rstd.unsqueeze(1))
+    torch.addcmul(shift, normal, gain, out=outputs).relu_()
+
+
+def backward_torch(
+    gradient: Tensor,
+    outputs: Tensor,
+    normal: Tensor,
+    rstd: Tensor,
+    gain: Tensor,
+    gain_gradient: Tensor,
+    shift_gradient: Tensor,
+    bias_gradient: Tensor,
+) -> None:
+    """`backward` for any device."""
+    gradient.mul_(outputs > 0)
+    torch.sum(gradient, 0, out=shift_gradient)
+    torch.sum(gradient * normal, 0, out=gain_gradient)
+    backward_inputs_torch(gradient, outputs, normal, rstd, gain)
+    torch.sum(gradient, 0, out=bias_gradient)
+
+
+def backward_inputs_torch(
+    gradient: Tensor, outputs: Tensor, normal: Tensor, rstd: Tensor, gain: Tensor
+) -> None:
+    """`backward_inputs` for any device."""
+    gradient.mul_(outputs > 0).mul_(gain)
+    slope = (gradient * normal).mean(1, keepdim=True)
+    gradient.sub_(gradient.mean(1, keepdim=True)).sub_(normal * slope).mul_(rstd.unsqueeze(1))
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
