@@ -97,6 +97,8 @@ def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
     array = np.asarray(action)
     if array.shape != space.shape:
         raise ValueError(f"action must have shape {space.shape}, got shape {array.shape}")
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"action must be numbers, got dtype {array.dtype}")
     if isinstance(space, gym.spaces.Box):
         inside = (array >= space.low) & (array <= space.high)  # False for NaN
         if not inside.all():
@@ -105,7 +107,7 @@ def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
                 f"got {array[~inside].flat[0]}"
             )
         return array
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind == "f":
         raise ValueError(f"action must be integers, got dtype {array.dtype}")
     start = getattr(space, "start", 0)
     count = space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else space.n  # type: ignore[attr-defined]
@@ -142,20 +144,21 @@ class _Batched:
         self.last_info = outcome.info
         return self.simulator.observe(self.users), outcome
 
-    def _describe(self, user: int) -> str:
+    def _describe(self, user: int, *, arrived: bool = False) -> str:
         if self.users is None:
             raise ResetNeeded("call reset() before render()")
         row = slice(user, user + 1)
         fields = dataclasses.fields(self.users)
         one = type(self.users)(**{f.name: getattr(self.users, f.name)[row] for f in fields})
-        info = self.last_info and {key: value[row] for key, value in self.last_info.items()}
-        return self.simulator.describe(one, info)
+        if self.last_info is None or arrived:
+            return self.simulator.describe(one, None)
+        return self.simulator.describe(one, {k: v[row] for k, v in self.last_info.items()})
 
 
 class UserEnv(_Batched, gym.Env[Float32, Any]):
     """One user at a time; an episode is one session."""
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self, *, params: Any = None, render_mode: str | None = None, **overrides: Any
@@ -202,6 +205,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi"],
+        "render_fps": 1,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
 
@@ -222,6 +226,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         self.single_action_space = self.simulator.single_action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self._arrived: Bool = np.ones(num_envs, np.bool_)  # no page of theirs shown yet
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
@@ -232,6 +237,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         super().reset(seed=seed, options=options)
         self.users = self.simulator.arrive(self.np_random, self.num_envs)
         self.last_info = None
+        self._arrived = np.ones(self.num_envs, np.bool_)
         return self.simulator.observe(self.users), {}
 
     def step(self, actions: Any) -> tuple[Float32, Float32, Bool, Bool, dict[str, Any]]:
@@ -241,7 +247,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         checked = check_action(self.action_space, actions)
         observation, outcome = self._advance(checked, self.np_random)
         info: dict[str, Any] = dict(outcome.info)
-        done = outcome.terminated
+        self._arrived = done = outcome.terminated
         if done.any():
             where = np.flatnonzero(done)
             info["final_obs"] = observation.copy()
@@ -257,7 +263,10 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         """Every user, slate and clicks in words (render_mode "ansi")."""
         if self.render_mode != "ansi":
             return None
-        return tuple(self._describe(user) for user in range(self.num_envs))
+        return tuple(
+            self._describe(user, arrived=bool(arrived))
+            for user, arrived in enumerate(self._arrived)
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly here: the users and the rng."""
@@ -268,9 +277,15 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()` of an environment with the same parameters."""
-        kind = type(self.simulator.arrive(np.random.default_rng(0), 1))
-        self.users = kind(**copy.deepcopy(state["users"]))
+        like = self.simulator.arrive(np.random.default_rng(0), 1)
+        users = copy.deepcopy(state["users"])
+        for field in dataclasses.fields(like):
+            expected = (self.num_envs, *getattr(like, field.name).shape[1:])
+            found = np.shape(users.get(field.name))
+            if found != expected:
+                raise ValueError(f"state's {field.name} has shape {found}, expected {expected}")
         rng = np.random.default_rng()
         rng.bit_generator.state = state["rng"]
+        self.users = type(like)(**users)
         self.np_random = rng
         self.last_info = None

@@ -1,0 +1,24 @@
+"""Where VirtualTaobao's released weights are for tests: the variable, else the shared folder."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from conftest import SHARED
+from lser.simulators.weights import VARIABLE
+
+
+def released_folder() -> Path | None:
+    """The folder with the released weights, or None where there is none."""
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE])
+    folder = SHARED / "virtualtaobao"
+    return folder if folder.is_dir() else None
+
+
+def arguments(name: str) -> dict[str, Any]:
+    """What `gym.make(name)` needs here: VirtualTaobao has generated weights at worst."""
+    if name != "lser/VirtualTaobao-v0":
+        return {}
+    folder = released_folder()
+    return {"generated": True} if folder is None else {"weights": folder}
