@@ -37,6 +37,7 @@ __all__ = [
     "Users",
 ]
 
+_LARGEST = float(np.finfo(np.float32).max)
 _Params = Params  # inside the class the name is the class variable
 
 
@@ -84,9 +85,9 @@ class InterestEvolution:
         low = [-1.0] * p.num_clusters + [0.0] * p.num_clusters
         high = [1.0] * p.num_clusters + [float(p.num_clusters)] * p.num_clusters
         if p.observe_response:
-            low, high = [*low, 0.0, -np.inf], [*high, 1.0, np.inf]
+            low, high = [*low, 0.0, -_LARGEST], [*high, 1.0, _LARGEST]
         if p.observe_step:
-            low, high = [*low, 0.0], [*high, np.inf]
+            low, high = [*low, 0.0], [*high, _LARGEST]
         return gym.spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
 
     def _action_space(self) -> gym.Space[Any]:

@@ -36,6 +36,7 @@ __all__ = [
     "Users",
 ]
 
+_LOWEST = np.finfo(np.float32).min
 _Params = Params  # inside the class the name is the class variable
 
 
@@ -67,7 +68,7 @@ class LongTermSatisfaction:
         reach = 1.0 / (1.0 - params.exposure_memory)
         ceiling = np.log(params.max_engagement)
         self.single_observation_space: gym.Space[Float32] = gym.spaces.Box(
-            np.array([-reach, 0, -np.inf, 0, 0, 0, 0], np.float32),
+            np.array([-reach, 0, _LOWEST, 0, 0, 0, 0], np.float32),
             np.array([reach, 1, ceiling, 1, 1, 1, 1], np.float32),
         )
         self.single_action_space = self._action_space()
