@@ -166,12 +166,13 @@ def replay_user(params: Params, event: dict[str, np.ndarray]) -> None:
     world = make_world(params)
     user = RecoGym(params)._blank(1)
     arrays = (user.omega, user.seen, user.last, user.views, user.time)
+    counters = (user.since, user.clicks, user.shown)
     reached = kernels.arrive(world, *arrays, rng, False)
     over = not reached[0]
     for index in np.flatnonzero(kind == 4):
         assert not over
         product = np.array([event["action"][index]], np.int64)
-        _, click, left, _ = kernels.recommend(world, product, *arrays, rng)
+        _, click, left, _ = kernels.recommend(world, product, *arrays, *counters, rng)
         assert click[0] == event["result"][index]
         over = bool(left[0])
     assert over

@@ -67,13 +67,13 @@ class RecoGym:
     def arrive(self, rng: np.random.Generator, n: int) -> Users:
         """Draw `n` new users, each at the first recommendation."""
         users = self._blank(n)
-        _ = arrive(self._kernel_world, *_arrays(users), rng, True)
+        _ = arrive(self._kernel_world, *_drawn(users), rng, True)
         return users
 
     def arrive_all(self, rng: np.random.Generator, n: int) -> tuple[Users, NDArray[np.bool_]]:
         """Draw `n` new users as the original does, and say who gets as far as a recommendation."""
         users = self._blank(n)
-        return users, arrive(self._kernel_world, *_arrays(users), rng, False)
+        return users, arrive(self._kernel_world, *_drawn(users), rng, False)
 
     def _blank(self, n: int) -> Users:
         return Users(
@@ -124,14 +124,16 @@ class RecoGym:
     def recommend(self, users: Users, product: Int64, rng: np.random.Generator) -> Outcome:
         """Recommend `product` (n,) to the users, whatever the actions are."""
         probability, click, left, viewed = recommend(
-            self._kernel_world, product, *_arrays(users), rng
+            self._kernel_world,
+            product,
+            *_drawn(users),
+            users.since,
+            users.clicks,
+            users.shown,
+            rng,
         )
-        users.clicks += click
-        users.shown += 1
-        users.since += 1
-        users.since[viewed > 0] = 0
         info: Info = {
-            "clicks": click.astype(np.int64),
+            "clicks": click,
             "shown": np.ones(product.size, np.int64),
             "click_prob": probability,
             "product": product,
@@ -204,7 +206,7 @@ class RecoGymVectorEnv(UserVectorEnv):
     simulator_type = RecoGym
 
 
-def _arrays(users: Users) -> tuple[Float64, Float32, Int64, Int64, Float64]:
+def _drawn(users: Users) -> tuple[Float64, Float32, Int64, Int64, Float64]:
     return users.omega, users.seen, users.last, users.views, users.time
 
 

@@ -186,25 +186,33 @@ def recommend(
     last: Int64,
     views: Int64,
     time: Float64,
+    since: Int64,
+    clicks: Int64,
+    shown: Int64,
     rng: np.random.Generator,
-) -> tuple[Float64, Bool, Bool, Int64]:
+) -> tuple[Float64, Int64, Bool, Int64]:
     """Recommend one product to each user, in place, up to the next recommendation or the end.
 
     Returns the click probabilities, the clicks, who left, and the views since.
     """
     n = product.size
     probability = np.empty(n)
-    click = np.empty(n, np.bool_)
+    click = np.zeros(n, np.int64)
     left = np.empty(n, np.bool_)
     viewed = np.zeros(n, np.int64)
     weights = np.empty(world.mu_organic.size)
     for user in range(n):
         probability[user] = click_probability(world, omega[user], last[user], product[user])
-        click[user] = clicked(probability[user], rng.random())
+        if clicked(probability[user], rng.random()):
+            click[user] = 1
         state = _next_state(world, BANDIT, omega[user], time[user : user + 1], rng)
+        since[user] += 1
         if click[user] or state == ORGANIC:  # a click brings even a leaving user back
             state, viewed[user] = _browse(world, user, omega, seen, last, time, rng, weights)
+            since[user] = 0
         views[user] += viewed[user]
+        clicks[user] += click[user]
+        shown[user] += 1
         left[user] = state == STOP
     return probability, click, left, viewed
 
