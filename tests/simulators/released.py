@@ -9,11 +9,9 @@ from lser.simulators.weights import VARIABLE
 
 
 def released_folder() -> Path | None:
-    """The folder with the released weights, or None where there is none."""
-    if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE])
-    folder = SHARED / "virtualtaobao"
-    return folder if folder.is_dir() else None
+    """The folder that must hold the released weights; None where no reference data is at all."""
+    folder = Path(os.environ.get(VARIABLE) or SHARED / "virtualtaobao")
+    return folder if folder.is_dir() or SHARED.is_dir() else None
 
 
 def arguments(name: str) -> dict[str, Any]:
