@@ -35,7 +35,9 @@ def record(
     simulator = simulator or {"name": "virtual-taobao"}
     memory = memory or {"name": label}
     luck = np.random.default_rng([7, seed]).normal()
-    rng = np.random.default_rng([seed, *zlib.crc32(repr((study, label)).encode()).to_bytes(4)])
+    rng = np.random.default_rng(
+        [seed, *zlib.crc32(repr((study, label, simulator, agent, horizon)).encode()).to_bytes(4)]
+    )
     top = float(np.clip(level + spread * (0.6 * luck + 0.8 * rng.normal()), 0.02, 1.0))
     pace = sessions / 6 * math.exp(0.3 * rng.normal())
     curve = []

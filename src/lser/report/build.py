@@ -12,18 +12,6 @@ from lser.report.html import Part, Section, definitions, page, paragraphs
 from lser.report.stats import has_scipy, mean_t
 from lser.report.style import count, name_of
 
-_TITLES = {
-    "comparison": ("Memories compared", "Which memory makes the better recommender?"),
-    "running-time": ("Running time", "What does each memory cost, and where does a run spend it?"),
-    "epsilon": ("Greedy share", "How often should LSER replay by similarity instead of at random?"),
-    "ablation": ("Ablation", "What is lost when reward order or similarity is taken away?"),
-    "hyperplanes": ("Hyperplanes", "How many bits should a code have?"),
-    "bazaar-map": ("Bazaar map", "Where does LSER gain over uniform replay, and where not?"),
-    "horizon": ("Horizon", "Does it matter whether the end of a session ends the future?"),
-    "agents": ("Agents", "Does the gain carry over to other learners?"),
-    "demo": ("Demo", "Does replaying by similarity pay on this traffic?"),
-}
-
 
 def build_report(
     records: Iterable[Record], out: Path | str, *, seed: int = 0, title: str = "Replay compared"
@@ -44,6 +32,7 @@ def build_report(
         title=title,
         lead=paragraphs([_lead(found)]),
         sections=sections,
+        short=wording.in_short(found, seed=seed),
         warning=_warning(found),
         notes=_notes(found, runs),
     )
@@ -70,7 +59,9 @@ def demo_page(
             name=panel.name,
             title=tables.title(panel),
             question=_settings(panel),
-            findings=[f"{wording.best_against_reference(panel, seed=seed)}."],
+            findings=[
+                f"{tables.place(panel)}: {wording.best_against_reference(panel, seed=seed)}."
+            ],
             parts=[
                 Part("", _panel_figures(panel, study, seed), [tables.scores(panel, seed=seed)]),
             ],
@@ -82,6 +73,7 @@ def demo_page(
         title=title,
         lead=paragraphs([_lead(found)]),
         sections=sections,
+        short=[("", [wording.standing(panel, seed=seed) for panel in panels])],
         warning=_warning(found),
         notes=_notes(found, runs),
         files=False,
@@ -94,23 +86,19 @@ def demo_page(
 
 def _sections(study: Study, seed: int) -> list[Section]:
     name = study.name or "runs"
-    title, question = _TITLES.get(name, (name.capitalize(), "How do these runs compare?"))
+    if name == "running-time":
+        return _times_section(study)
+    title, question = wording.about(study)
     if name == "bazaar-map":
         parts = [_map_part(study, seed)]
-    elif name == "running-time":
-        parts = [_times_part(panel, study) for panel in study.panels]
     else:
         parts = [_panel_part(panel, study, seed) for panel in study.panels]
-    findings = wording.headline(study, seed=seed)
-    sections = [Section(name, title, question, findings, parts)]
     if name == "comparison":
-        sections[0] = Section(name, title, question, findings, [*parts, *_overall(study, seed)])
-        timed = [panel for panel in study.panels if tables.times(panel).rows]
-        if timed:
-            rows = [f"{tables.place(p)}: {wording.running_time(p)}" for p in timed]
-            shown = [_times_part(panel, study) for panel in timed]
-            sections.append(Section("running-time", *_TITLES["running-time"], rows, shown))
-    return sections
+        parts += _overall(study, seed)
+    # Elsewhere the captions of the figures already say it all.
+    found = wording.findings(study, seed=seed) if name == "comparison" else []
+    section = Section(name, title, question, found, parts)
+    return [section, *(_times_section(study) if name == "comparison" else [])]
 
 
 def _panel_part(panel: Panel, study: Study, seed: int) -> Part:
@@ -122,7 +110,7 @@ def _panel_part(panel: Panel, study: Study, seed: int) -> Part:
 
 def _panel_figures(panel: Panel, study: Study, seed: int) -> list[Figure]:
     where, metric, command = tables.place(panel), name_of(panel.metric), _command(study)
-    tall = (5.2, 1.6 + 0.27 * len(panel.arms))
+    tall = (4.8, 1.6 + 0.27 * len(panel.arms))
     found = []
     if any(arm.areas for arm in panel.arms):
         text = f"{wording.curves(panel, seed=seed)} {wording.caution(panel)}".strip()
@@ -170,26 +158,34 @@ def _overall(study: Study, seed: int) -> list[Part]:
     figure = render(
         "comparison-improvement", plots.improvement(rows, "uniform"), sentence=text,
         alt=f"Probability of improvement over uniform. {text}", command=_command(study),
-        size=(5.2, 1.3 + 0.27 * len(rows)),
+        size=(4.8, 1.3 + 0.27 * len(rows)),
     )  # fmt: skip
     return [Part("All simulators together", [figure])]
 
 
-def _times_part(panel: Panel, study: Study) -> Part:
-    text = wording.running_time(panel)
-    figure = render(
-        f"{panel.name}-time", plots.running_time(panel), sentence=text, command=_command(study),
-        alt=f"Wall time by part on {tables.place(panel)}. {text}",
-        size=(5.2, 1.6 + 0.27 * len(panel.arms)),
-    )  # fmt: skip
-    return Part(tables.place(panel), [figure], [tables.times(panel)])
+def _times_section(study: Study) -> list[Section]:
+    """The running times of a study's panels, where they were recorded."""
+    timed = [panel for panel in study.panels if tables.times(panel).rows]
+    if not timed:
+        return []
+    drawn = [
+        render(
+            f"{panel.name}-time", plots.running_time(panel), command=_command(study),
+            alt=f"Wall time by part on {tables.place(panel)}. {wording.running_time(panel)}",
+            sentence=f"{tables.place(panel)}: {wording.running_time(panel)}",
+            size=(4.8, 1.6 + 0.27 * len(panel.arms)),
+        )
+        for panel in timed
+    ]  # fmt: skip
+    part = Part("", drawn, [tables.times(panel) for panel in timed])
+    return [Section("running-time", *wording.TITLES["running-time"], [], [part])]
 
 
 def _map_part(study: Study, seed: int) -> Part:
     text = wording.bazaar_map(study, seed=seed)
     figure = render(
         "bazaar-map-gain", plots.bazaar_map(study, seed=seed), sentence=f"{text} Bold: clear.",
-        alt=f"Heat map of LSER minus uniform. {text}", command=_command(study), size=(5.2, 4.2),
+        alt=f"Heat map of LSER minus uniform. {text}", command=_command(study), size=(4.8, 4.0),
     )  # fmt: skip
     return Part("", [figure], [tables.map_table(study, seed=seed)])
 
@@ -229,7 +225,7 @@ def _lead(found: list[Study]) -> str:
     seeds = {run.seed for s in found for p in s.panels for arm in p.arms for run in arm.runs}
     return (
         f"{count(runs, 'finished run')} with {count(len(seeds), 'seed')}. Every sentence below is "
-        "computed from the records; “clearly” is said only where the 95 % interval of the paired "
+        "computed from the records; “clearly” is said only where the 95 % interval of the paired "
         "difference excludes zero."
     )
 
@@ -249,9 +245,11 @@ def _notes(found: list[Study], runs: list[Record]) -> str:
         "intervals are percentile bootstraps that redraw whole runs; with fewer than "
         f"{FEW_SEEDS} seeds they are too narrow, so means and paired differences carry "
         + ("t-intervals" if has_scipy() else "bootstrap intervals too (SciPy is not installed)")
-        + ". Intervals are 95 % each and not corrected for the number of comparisons.",
+        + ". Intervals are 95 % each and not corrected for the number of comparisons.",
         "“Beats” is the chance that a run of one memory ends above a run of the other, ties "
-        "counted half. “Over training” is the average height of the learning curve.",
+        "counted half. “Over training” is the average height of the learning curve. An interval "
+        "such as [1, 1] says that every run of one ended above every run of the other among these "
+        "few, not that it must.",
     ]
     unused = tables.left_out(found)
     return (

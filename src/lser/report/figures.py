@@ -63,7 +63,7 @@ def render(
     alt: str,
     sentence: str,
     command: str = "",
-    size: tuple[float, float] = (5.2, 3.7),
+    size: tuple[float, float] = (4.8, 3.5),
 ) -> Figure:
     """Draws a figure; ``size`` in inches is also its width on a phone, so text stays readable."""
     from matplotlib import style
@@ -83,8 +83,9 @@ def render(
 
 
 def _tidy(svg: str) -> str:
-    """Hundredths of a point are enough; it halves the page."""
-    return re.sub(r"(\d\.\d\d)\d+", r"\1", svg)
+    """Coordinates to hundredths of a point, which halves the page; text is left as it is."""
+    svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag.group()), svg)
 
 
 def _inline(figure: Figure) -> str:

@@ -28,22 +28,24 @@ a { color: var(--link); }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
 .skip { position: absolute; left: -999rem; background: var(--ground); padding: .5rem 1rem; }
 .skip:focus { left: 1rem; top: 1rem; z-index: 1; }
-nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; }
-nav a { display: inline-block; padding: .2rem 0; }
+nav ul { list-style: none; padding: 0; max-width: none; display: flex; flex-wrap: wrap;
+  gap: .25rem 1.1rem; }
+nav li { margin: 0; } nav a { display: inline-block; padding: .2rem 0; }
 .summary { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem;
   padding: .25rem 1rem .75rem; margin-top: 1rem; }
 .summary h2 { border: 0; margin: .5rem 0 0; padding: 0; }
-.summary h3 { margin: 1rem 0 .25rem; }
+.summary h3 { margin: .5rem 0 .25rem; } .summary ul { padding-left: 1.2rem; }
+.groups { columns: 2 27rem; column-gap: 2.5rem; } .groups:has(> :only-child) { columns: auto; }
+.groups > div { break-inside: avoid; }
 .warn { color: var(--warn); }
 .soft, .made, footer { color: var(--soft); font-size: .875rem; }
-.figures { display: grid; gap: 1.5rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); }
-figure { margin: 0; min-width: 0; max-width: 40rem; }
+.figures { columns: 2 27rem; column-gap: 2rem; margin-top: 1rem; }
+figure { margin: 0 0 1.5rem; max-width: 35rem; break-inside: avoid; }
 figure svg { display: block; width: 100%; height: auto; color: var(--ink); }
 figcaption p { margin: .35rem 0; }
 code { font: .85em ui-monospace, "Liberation Mono", monospace; background: var(--panel);
   padding: .1em .35em; border-radius: .25rem; overflow-wrap: anywhere; }
-.files { white-space: nowrap; } .files a { margin-left: .5rem; }
+.files { white-space: nowrap; } .files a { margin-right: .5rem; }
 .scroll { overflow-x: auto; margin: 1rem 0 .25rem; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding-bottom: .5rem; max-width: 80ch; }
@@ -84,6 +86,7 @@ def page(
     title: str,
     lead: str,
     sections: Sequence[Section],
+    short: Sequence[tuple[str, Sequence[str]]],
     notes: str,
     warning: str = "",
     files: bool = True,
@@ -104,21 +107,20 @@ def page(
         f"<header><h1>{html.escape(title)}</h1>\n{lead}{alarm}"
         f'<nav aria-label="Studies"><ul>{links}<li><a href="#notes">How to read this</a></li>'
         "</ul></nav></header>\n"
-        f'<main id="content" tabindex="-1">\n{summary(sections)}{body}</main>\n'
+        f'<main id="content" tabindex="-1">\n{summary(short)}{body}</main>\n'
         f'<footer id="notes"><h2>How to read this</h2>\n{notes}</footer>\n</body>\n</html>\n'
     )
 
 
-def summary(sections: Sequence[Section]) -> str:
-    """The findings of all studies, first on the page."""
-    groups = "".join(
-        f"<h3>{html.escape(section.title)}</h3>{bullets(section.findings)}"
-        for section in sections
-        if section.findings
+def summary(groups: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """What the whole report says, first on the page."""
+    inner = "".join(
+        f"<div>{f'<h3>{html.escape(heading)}</h3>' if heading else ''}{bullets(lines)}</div>"
+        for heading, lines in groups
     )
     return (
         '<section class="summary" aria-labelledby="summary"><h2 id="summary">In short</h2>'
-        f"{groups}</section>\n"
+        f'<div class="groups">{inner}</div></section>\n'
     )
 
 
@@ -144,7 +146,8 @@ def _section(section: Section, *, files: bool) -> str:
     return (
         f'<section aria-labelledby="{section.name}">'
         f'<h2 id="{section.name}">{html.escape(section.title)}</h2>\n'
-        f"<p>{html.escape(section.question)}</p>\n{parts}</section>\n"
+        f"<p>{html.escape(section.question)}</p>\n"
+        f"{bullets(section.findings) if section.findings else ''}{parts}</section>\n"
     )
 
 

@@ -23,12 +23,13 @@ def curves(panel: Panel, *, seed: int) -> Draw:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
+        faint = 0.3 if len(panel.arms) < 5 else 0.18
         for position, (arm, shown) in enumerate(_looks(panel)):
             sessions, runs = arm.curves
             if not sessions.size:
                 continue
             for run in runs:
-                axes.plot(sessions, run, color=shown.colour, alpha=0.22, linewidth=0.6)
+                axes.plot(sessions, run, color=shown.colour, alpha=faint, linewidth=0.6)
             rng = rng_for(seed, "curve", panel.name, arm.name)
             centre, low, high = bootstrap_curves(runs, rng)
             axes.fill_between(sessions, low, high, color=shown.colour, alpha=0.13, linewidth=0)
@@ -166,7 +167,7 @@ def bazaar_map(study: Study, *, seed: int) -> Draw:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        limit = max(float(np.nanmax(np.abs(values))), 1e-9)
+        limit = 1.2 * max(float(np.nanmax(np.abs(values))), 1e-9)
         image = axes.pcolormesh(values, cmap="PuOr_r", vmin=-limit, vmax=limit)
         for (sparsity, dependence), found in cells.items():
             place = (columns.index(dependence) + 0.5, rows.index(sparsity) + 0.5)
@@ -249,7 +250,7 @@ def _cell_text(
     axes: Any, place: tuple[float, float], found: Interval, limit: float, *, sure: bool
 ) -> None:
     # The cell's own colour decides: white on the dark ends of the scale, black on its middle.
-    colour = "#ffffff" if abs(found.estimate) > 0.6 * limit else "#000000"
+    colour = "#ffffff" if abs(found.estimate) > 0.55 * limit else "#000000"
     x, y = place
     axes.text(x, y + 0.02, number(found.estimate, sign=True), ha="center", va="bottom",
               color=colour, fontsize=10, fontweight="bold" if sure else "normal")  # fmt: skip

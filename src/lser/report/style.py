@@ -83,6 +83,11 @@ def interval(value: Interval, *, sign: bool = False) -> str:
     return f"{estimate} [{number(value.low, sign=sign)}, {number(value.high, sign=sign)}]"
 
 
+def percent(share: float) -> str:
+    """A share in per cent, with a space that does not break."""
+    return f"{100 * share:.0f}\u00a0%"
+
+
 def count(amount: int, noun: str) -> str:
     """A count with its noun: 1 seed, 5 seeds."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"

@@ -94,9 +94,9 @@ def scores(panel: Panel, *, seed: int) -> Table:
         rows.append(tuple(row))
     kind = "t" if has_scipy() else "bootstrap"
     caption = (
-        f"{title(panel)}: final {name_of(panel.metric)}. IQM with 95 % bootstrap intervals; mean, "
-        f"average over training and paired difference with 95 % {kind} intervals; "
-        f"chance that a run beats one of the reference, with 95 % bootstrap intervals."
+        f"{title(panel)}: final {name_of(panel.metric)}. IQM with 95 % bootstrap intervals; mean, "
+        f"average over training and paired difference with 95 % {kind}-intervals; "
+        f"chance that a run beats one of the reference, with 95 % bootstrap intervals."
     )
     if not against:
         caption = caption.partition("; chance")[0].replace(" and paired difference", "") + "."
@@ -119,7 +119,7 @@ def thresholds(panel: Panel) -> Table:
         rows.append(tuple(row))
     caption = (
         f"{title(panel)}: share of runs whose curve ever reached a {name_of(panel.metric)}, with "
-        "exact 95 % (Clopper-Pearson) intervals, and the Kaplan-Meier median of the sessions it "
+        "exact 95 % (Clopper-Pearson) intervals, and the Kaplan-Meier median of the sessions it "
         "took; runs that never got there count as longer than they ran."
     )
     return Table(f"{panel.name}-thresholds", caption, tuple(columns), tuple(rows))
@@ -182,7 +182,7 @@ def map_table(study: Study, *, seed: int) -> Table:
             )
         )
     columns = ("sparsity, state dependence", "seeds", "LSER", "uniform", "difference", "reading")
-    caption = "Bazaar: mean final scores, and the paired difference with its 95 % interval."
+    caption = "Bazaar: mean final scores, and the paired difference with its 95 % interval."
     return Table("bazaar-map-difference", caption, columns, tuple(rows))
 
 
@@ -216,7 +216,7 @@ def summary_table(records: Iterable[Record], *, seed: int = 0) -> Table:
     ]
     columns = ("study", "where", "arm", "seeds", "metric", "IQM", "mean", "minus reference")
     caption = (
-        "Final scores with 95 % intervals: IQM (bootstrap), mean and paired difference "
+        "Final scores with 95 % intervals: IQM (bootstrap), mean and paired difference "
         f"({'t' if has_scipy() else 'bootstrap'})."
     )
     return Table("summary", caption, columns, tuple(rows))
