@@ -7,6 +7,8 @@ from typing import Any
 from conftest import SHARED
 from lser.simulators.weights import VARIABLE
 
+SHARED = Path(os.environ.get("LSER_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+
 
 def released_folder() -> Path | None:
     """The folder that must hold the released weights; None where no reference data is at all."""
