@@ -1,0 +1,153 @@
+"""The training loop: a generator that yields one record per vector step."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import ceil
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from lser.agents.base import Agent, Learned
+from lser.replay.base import Replay
+from lser.training.traffic import Horizon, Traffic
+from lser.types import Bool, Float32
+
+
+class Step(NamedTuple):
+    """One vector step: totals so far and what just happened."""
+
+    steps: int  # environment steps so far, every user's counted
+    sessions: int  # finished sessions so far
+    updates: int  # gradient updates so far
+    reward: Float32  # (N,) of this step
+    done: Bool  # (N,) sessions that ended in this step
+    learned: Learned | None  # the last update of this step
+    info: dict[str, Any]  # the environment's
+
+
+@dataclass
+class Progress:
+    """Where a run stands; with agent, replay and traffic it is all that a checkpoint needs."""
+
+    steps: int = 0
+    sessions: int = 0
+    updates: int = 0
+    owed: float = 0.0  # updates due and not yet done
+    observation: Float32 | None = None  # (N, O) what the agent acts on next
+    recent: list[Float32] = field(default_factory=list)  # latest observation blocks, newest first
+    times: dict[str, float] = field(
+        default_factory=lambda: {"env": 0.0, "replay": 0.0, "learn": 0.0, "evaluate": 0.0}
+    )
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Count the time of a `with` block towards `part`."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.times[part] += perf_counter() - start
+
+
+
+
+def train(
+    env: VectorEnv[Any, Any, Any] | Traffic,
+    agent: Agent,
+    replay: Replay,
+    *,
+    batch_size: int = 128,
+    updates_per_step: float = 1.0,
+    learning_starts: int = 128,
+    horizon: Horizon = "continuing",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[Step]:
+    """Act on every user, learn, store; forever: the caller decides when to stop.
+
+    `updates_per_step` counts per environment step and may be a fraction. Each update queries the
+    memory with a different user's observation, before that user's transition is stored. Pass the
+    `progress` of an earlier call to continue it.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if not updates_per_step > 0:
+        raise ValueError(f"updates_per_step must be positive, got {updates_per_step}")
+    traffic = env if isinstance(env, Traffic) else Traffic(env, horizon)
+    now = progress if progress is not None else Progress()
+    if now.observation is None:
+        now.observation = traffic.reset(seed)
+    return _loop(traffic, agent, replay, now, batch_size, updates_per_step, learning_starts)
+
+
+def _loop(
+    traffic: Traffic,
+    agent: Agent,
+    replay: Replay,
+    now: Progress,
+    batch_size: int,
+    updates_per_step: float,
+    learning_starts: int,
+) -> Iterator[Step]:
+    times = now.times
+    while True:
+        observation = now.observation
+        assert observation is not None
+        began = perf_counter()
+        action = agent.act(observation, explore=True)
+        acted = perf_counter()
+        arrival = traffic.step(observation, action)
+        stepped = perf_counter()
+        times["learn"] += acted - began
+        times["env"] += stepped - acted
+
+        learned = None
+        now.recent.insert(0, observation)
+        del now.recent[max(1, ceil(updates_per_step)) :]
+        if len(replay) > learning_starts:
+            now.owed += len(arrival.block.reward) * updates_per_step
+            learned = _learn(agent, replay, now, batch_size)
+
+        stored = perf_counter()
+        if arrival.streams is None:
+            replay.extend(*arrival.block)
+        elif arrival.streams.size:
+            replay.extend(*arrival.block, streams=arrival.streams)
+        times["replay"] += perf_counter() - stored
+        if arrival.done.any():
+            agent.end_sessions(arrival.done)
+            now.sessions += int(np.count_nonzero(arrival.done))
+        now.steps += len(arrival.block.reward)
+        now.observation = arrival.observation
+        yield Step(
+            now.steps,
+            now.sessions,
+            now.updates,
+            arrival.block.reward,
+            arrival.done,
+            learned,
+            arrival.info,
+        )
+
+
+def _learn(agent: Agent, replay: Replay, now: Progress, batch_size: int) -> Learned | None:
+    """Do the updates that are due, each for another user's observation, newest first."""
+    learned = None
+    users = len(now.recent[0])
+    due = int(now.owed)
+    now.owed -= due
+    for turn in range(due):
+        block = now.recent[min(turn // users, len(now.recent) - 1)]
+        began = perf_counter()
+        batch = replay.sample(batch_size, query=block[now.updates % users])
+        sampled = perf_counter()
+        learned = agent.learn(batch)
+        learnt = perf_counter()
+        replay.update(batch.ids, learned.td_errors)
+        now.times["replay"] += sampled - began + perf_counter() - learnt
+        now.times["learn"] += learnt - sampled
+        now.updates += 1
+    return learned
