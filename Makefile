@@ -1,0 +1,54 @@
+# Every target sets up .venv by itself on a fresh machine.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: venv dev demo test lint bench docs parity clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt -e '.[report]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+venv: $(VENV)/.core ## the environment that users need
+
+dev: $(VENV)/.dev ## the environment that developers need
+
+demo: $(VENV)/.core ## train LSER and uniform replay side by side, about two minutes
+	$(BIN)/lser demo
+
+lint: $(VENV)/.dev ## formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint ## lint, types and tests
+	$(BIN)/pytest -n auto --dist worksteal
+
+bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
+	$(BIN)/python benchmarks/replay.py
+	$(BIN)/python benchmarks/learner.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/adapters.py
+
+docs: $(VENV)/.dev ## the site, warnings as errors
+	$(BIN)/mkdocs build --strict
+
+parity: $(VENV)/.core ## ours beside the original simulators
+	$(BIN)/python -m parity
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .venv-parity site demo runs

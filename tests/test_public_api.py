@@ -1,0 +1,47 @@
+"""The public names are what `__all__` says, importable, and light to import."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import lser
+
+
+def test_every_public_name_can_be_imported():
+    for name in lser.__all__:
+        assert getattr(lser, name) is not None
+
+
+def test_lazy_names_and_all_agree():
+    assert sorted(lser._MODULE_OF) == sorted(lser.__all__)
+
+
+def test_packages_export_what_they_list():
+    for info in pkgutil.walk_packages(lser.__path__, "lser."):
+        if info.name.startswith("lser.adapters.") or info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{info.name}.{name}"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    try:
+        lser.NoSuchThing  # noqa: B018
+    except AttributeError as error:
+        assert "NoSuchThing" in str(error)
+    else:
+        raise AssertionError("lser.NoSuchThing exists")
+
+
+def test_importing_lser_loads_neither_torch_nor_numba():
+    code = "import lser, sys; print([m for m in ('torch', 'numba', 'scipy') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_version_is_the_package_metadata_s():
+    from importlib.metadata import version
+
+    assert version("lser") == lser.__version__
