@@ -1,1 +1,1 @@
-"""TODO."""
+"""Experiments as data, their runs and records, and studies of many."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-EXPERIMENT, META, CURVE, FINAL = "experiment.json", "meta.json", "curve.jsonl", "final.json"
+EXPERIMENT, META, CURVE = "experiment.json", "meta.json", "curve.jsonl"
+FINAL, TIMES = "final.json", "times.json"
 PACKED = "*.jsonl.gz"
 
 
@@ -68,12 +69,15 @@ def load(path: Path | str) -> Record:
     folder = Path(path)
     if not (folder / EXPERIMENT).is_file():
         raise ValueError(f"path={str(folder)!r} is no record: it has no {EXPERIMENT}")
+    final = _read(folder / FINAL)
+    if final is not None:
+        final["times"] = _read(folder / TIMES) or {}
     return Record(
         path=folder,
         experiment=_read(folder / EXPERIMENT) or {},
         meta=_read(folder / META) or {},
         curve=_read_lines(folder / CURVE),
-        final=_read(folder / FINAL),
+        final=final,
     )
 
 

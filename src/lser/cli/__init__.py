@@ -1,0 +1,69 @@
+"""The command line: ``lser COMMAND``. Each command is a module that is loaded when it is called."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+# command -> module under lser.cli and one line for the overview
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "train LSER and uniform replay side by side and write a page about it"),
+    "train": ("train", "run one experiment and keep its record"),
+    "resume": ("resume", "continue an interrupted run"),
+    "evaluate": ("evaluate", "score the agent of a finished run on fresh users"),
+    "runs": ("runs", "list records"),
+    "watch": ("watch", "follow a running record in the terminal"),
+    "study": ("study", "run a whole study: every figure and table of the paper"),
+    "report": ("report", "draw records as a page with figures and tables"),
+    "simulators": ("listing", "list the simulators with their random and best known scores"),
+    "memories": ("listing", "list the memories and what they need"),
+    "theory": ("theory", "what to expect of a hash: collisions, recall, occupied codes"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if arguments[0] == "--version":
+        from lser import __version__
+
+        print(__version__)
+        return 0
+    from lser.simulators.weights import WeightsError
+
+    name, rest = arguments[0], arguments[1:]
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=2) or list(COMMANDS)
+        return _error(f"unknown command {name!r}; did you mean {' or '.join(near)}?")
+    module = importlib.import_module(f"lser.cli.{COMMANDS[name][0]}")
+    try:
+        code: int = getattr(module, name)(rest)
+    except (ValueError, MemoryError, OSError, WeightsError) as error:
+        return _error(str(error))
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {line}" for name, (_, line) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Experience replay for online recommendation.",
+            "",
+            "usage: lser COMMAND [OPTIONS]      lser COMMAND --help",
+            "",
+            *lines,
+            "",
+            "example: lser train bazaar lser --sessions 2000 --seed 1",
+        ]
+    )
+
+
+def _error(message: str) -> int:
+    print(f"lser: error: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,57 @@
+"""``lser evaluate``: the agent of a finished run on fresh users."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from lser.experiments import records
+from lser.experiments.catalogue import from_json
+
+
+def evaluate(argv: list[str]) -> int:
+    """Score a finished run's agent."""
+    return int(tyro.cli(_evaluate, args=argv, prog="lser evaluate"))
+
+
+def _evaluate(
+    record: Annotated[Path, tyro.conf.Positional],
+    /,
+    sessions: int = 1_000,
+    seed: int = 12_345,
+    json_output: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> int:
+    """Score the agent of a finished run on fresh users, without exploration.
+
+    example: lser evaluate runs/runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
+
+    Args:
+        record: Folder of the record.
+        sessions: Users' sessions to run.
+        seed: Seed of the users.
+        json_output: Print JSON.
+    """
+    from lser.experiments.build import build_agent, make_env
+    from lser.experiments.run import AGENT
+    from lser.training import checkpoint
+    from lser.training import evaluate as score
+    from lser.training.evaluate import metric_of
+
+    experiment = from_json(records.load(record).experiment)
+    state = checkpoint.load_latest(record / AGENT)
+    if state is None:
+        raise ValueError(f"{record} holds no trained agent; is the run finished?")
+    env = make_env(replace(experiment), min(sessions, 256), evaluation=True)
+    agent = build_agent(experiment, env, seed=0)
+    agent.load_state_dict(state)
+    result = score(agent, env, sessions=sessions, seed=seed)
+    name = metric_of(env).name
+    if json_output:
+        print(json.dumps({"metric_name": name, **result._asdict()}))
+    else:
+        print(f"{name:<20}{result.metric:10.4f} ± {result.metric_se:.4f}")
+        print(f"{'reward per session':<20}{result.reward:10.4f} ± {result.reward_se:.4f}")
+        print(f"{'pages per session':<20}{result.length:10.4f} ± {result.length_se:.4f}")
+    return 0

@@ -1,0 +1,148 @@
+"""``lser train``: one experiment, its record, and how to take it up again."""
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from lser.experiments import records
+from lser.experiments.catalogue import agent_name, from_json, memory_name, simulator_name
+from lser.experiments.config import Experiment
+from lser.experiments.presets import SCALES, Scale, preset
+from lser.experiments.study import job_for
+
+USAGE = """Run one experiment and keep its record.
+
+lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper] [OPTIONS]
+
+The names choose what the options below belong to (default: bazaar lser ddpg); `lser simulators`
+and `lser memories` list them. --scale sets the preset they start from (default: quick).
+Progress goes to stderr; stdout carries the path of the record.
+
+example: lser train virtual-taobao lser --scale medium --seed 1 --memory.bits 12
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `lser train` takes beside the experiment's own settings."""
+
+    experiment: Annotated[Experiment, tyro.conf.arg(name="")]
+    out: Path = Path("runs")
+    """Folder under which the record's own folder is made."""
+    tensorboard: bool = False
+    """Log the curve for TensorBoard too (needs lser[tensorboard])."""
+    json: bool = False
+    """Print the final evaluation as JSON instead of the record's path."""
+    checkpoint_seconds: float = 60.0
+    """Seconds between checkpoints."""
+
+
+def train(argv: list[str]) -> int:
+    """Run one experiment."""
+    names, rest = _leading_names(argv)
+    if "--from" in rest:
+        at = rest.index("--from")
+        if names or at + 1 >= len(rest):
+            raise ValueError("--from takes the folder of a record, and no names beside it")
+        start = from_json(records.load(rest[at + 1]).experiment)
+        rest = rest[:at] + rest[at + 2 :]
+    else:
+        scale, rest = _scale(rest)
+        start = preset(*names, scale=scale)
+    options = tyro.cli(
+        Options,
+        args=rest,
+        default=Options(start),
+        prog="lser train",
+        description=USAGE,
+        config=(tyro.conf.AvoidSubcommands, tyro.conf.FlagConversionOff),
+    )
+    command = shlex.join(["lser", "train", *argv])
+    experiment = options.experiment
+    if not experiment.label:
+        experiment = replace(experiment, label=memory_name(experiment.memory))
+    folder = Path(job_for(experiment, options.out, command).folder)
+    return execute(
+        experiment,
+        folder,
+        command=command,
+        tensorboard=options.tensorboard,
+        as_json=options.json,
+        checkpoint_seconds=options.checkpoint_seconds,
+    )
+
+
+def execute(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    command: str,
+    tensorboard: bool = False,
+    as_json: bool = False,
+    checkpoint_seconds: float = 60.0,
+) -> int:
+    """Run (or continue) `experiment` in `folder` with a progress display."""
+    import torch  # after the arguments are parsed: --help answers without it
+
+    from lser.cli.display import RunDisplay
+    from lser.experiments.progress import ProgressFile, Status
+    from lser.experiments.run import Interrupted, Run
+
+    torch.set_num_threads(1)
+    name = "/".join(
+        (
+            simulator_name(experiment.simulator),
+            memory_name(experiment.memory),
+            agent_name(experiment.agent),
+        )
+    )
+    run = Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds)
+    leave = ProgressFile(folder)
+    with RunDisplay(name) as show:
+
+        def watch(status: Status) -> None:
+            show(status)
+            leave(status)
+
+        try:
+            run.go(watch)
+        except Interrupted:
+            print(f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr)
+            return 130
+    record = records.load(folder)
+    if tensorboard:
+        _tensorboard(record)
+    print(json.dumps(record.final) if as_json else folder)
+    return 0
+
+
+def _tensorboard(record: records.Record) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(record.path / "tensorboard")) as writer:  # type: ignore[no-untyped-call]
+        for line in record.curve:
+            for key in ("metric", "reward", "length"):
+                writer.add_scalar(f"evaluation/{key}", line[key], int(line["steps"]))  # type: ignore[no-untyped-call]
+
+
+def _leading_names(argv: list[str]) -> tuple[list[str], list[str]]:
+    count = next((i for i, word in enumerate(argv) if word.startswith("-")), len(argv))
+    if count > 3:
+        raise ValueError(f"at most three names (simulator, memory, agent), got {argv[:count]}")
+    return argv[:count], argv[count:]
+
+
+def _scale(argv: list[str]) -> tuple[Scale, list[str]]:
+    if "--scale" not in argv:
+        return "quick", argv
+    at = argv.index("--scale")
+    value = argv[at + 1] if at + 1 < len(argv) else ""
+    for scale in SCALES:
+        if value == scale:
+            return scale, argv[:at] + argv[at + 2 :]
+    raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {value!r}")

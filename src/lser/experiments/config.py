@@ -1,0 +1,187 @@
+"""An experiment as plain data: frozen dataclasses, one per simulator, memory and agent.
+
+The defaults of a memory or an agent are its constructor's; a test holds the two together.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lser.simulators.bazaar import Params as Bazaar
+from lser.simulators.interest_evolution import Params as InterestEvolution
+from lser.simulators.long_term_satisfaction import Params as LongTermSatisfaction
+from lser.simulators.recogym import Params as RecoGym
+from lser.simulators.virtual_taobao import Params as VirtualTaobao
+
+Simulator = Bazaar | VirtualTaobao | InterestEvolution | LongTermSatisfaction | RecoGym
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """First in, first out; every transition equally likely."""
+
+
+@dataclass(frozen=True)
+class Lser:
+    """Locality-sensitive replay and, by its knobs, the ablations and controls."""
+
+    bits: int = 10
+    """Hyperplanes, hence bits of a code (1 to 32)."""
+    greedy: float = 0.9
+    """Share of draws that take the best rewards; the rest are random."""
+    greedy_per: Literal["batch", "item"] = "batch"
+    """Whether one draw decides for a whole batch or for each item."""
+    random_from: Literal["bucket", "memory"] = "bucket"
+    """Where random draws come from."""
+    fill: Literal["repeat", "uniform"] = "repeat"
+    """How a pool smaller than the batch is topped up."""
+    unseen: Literal["drop", "evict"] = "drop"
+    """What a full memory does with a transition of a code it does not hold."""
+    order: Literal["reward", "return"] = "reward"
+    """What a bucket is ordered by."""
+    features: Literal["raw", "centred", "standardised"] = "raw"
+    """What enters the hash."""
+    store: Literal["reward", "fifo"] = "reward"
+    """What makes room when full: the lowest reward (paper), or age (LSER-P)."""
+    sampling: Literal["locality", "uniform"] = "locality"
+    """How batches are drawn: from the query's bucket (paper), or uniformly (LSER-S)."""
+    codes: Literal["simhash", "constant", "random"] = "simhash"
+    """simhash (paper); constant is the reward-top control, random the random-code control."""
+
+
+@dataclass(frozen=True)
+class Per:
+    """Prioritized replay: proportional to the TD error."""
+
+    alpha: float = 0.6
+    beta: float = 0.4
+
+
+@dataclass(frozen=True)
+class Der:
+    """Dynamic replay: shards with protected zones of successful sessions."""
+
+    prioritized: bool = True
+    """Draw by priority (the original), or uniformly (the paper's reading, `der-uniform`)."""
+
+
+@dataclass(frozen=True)
+class Aer:
+    """Attentive replay: of a larger uniform draw, the most similar to the query."""
+
+    features: Literal["raw", "standardised"] = "standardised"
+
+
+@dataclass(frozen=True)
+class Ser:
+    """Selective replay: a short-term ring and a ranked long-term memory."""
+
+    strategy: Literal["random", "surprise", "reward", "coverage"] = "random"
+
+
+@dataclass(frozen=True)
+class Her:
+    """Hindsight replay: goals of clicks, relabelled with what the session later reached."""
+
+    balanced: bool = False
+    """Half of each batch with reward, half without, and no goals (the paper's reading)."""
+
+
+Memory = Lser | Uniform | Per | Der | Aer | Ser | Her
+
+
+@dataclass(frozen=True)
+class Ddpg:
+    """Deep deterministic policy gradient, as in the paper."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers of actor and critic."""
+    actor_lr: float = 1e-4
+    critic_lr: float = 1e-3
+    discount: float = 0.99
+    tau: float = 0.001
+    """Share of the way the target networks move at each update."""
+    noise_scale: float = 0.1
+    """Scale of the Ornstein-Uhlenbeck noise, in units of half the action's range."""
+    normalise: bool = False
+    """Standardise observations before they enter the networks."""
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Td3(Ddpg):
+    """Twin critics, delayed policy, smoothed targets."""
+
+
+@dataclass(frozen=True)
+class Sac:
+    """Soft actor-critic with a learned temperature."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers of actor and critics."""
+    actor_lr: float = 3e-4
+    critic_lr: float = 3e-4
+    discount: float = 0.99
+    tau: float = 0.005
+    """Share of the way the target networks move at each update."""
+    normalise: bool = False
+    """Standardise observations before they enter the networks."""
+    device: str = "cpu"
+
+
+Agent = Ddpg | Td3 | Sac
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run: who is served, what remembers, what learns, for how long."""
+
+    simulator: Simulator = field(default_factory=Bazaar)
+    memory: Memory = field(default_factory=Lser)
+    agent: Agent = field(default_factory=Ddpg)
+    seed: int = 0
+    """Drives users, networks, noise and memory; equal seeds are paired across memories."""
+    sessions: int = 2_000
+    """Length of the run: finished user sessions."""
+    users: int = 8
+    """Users served side by side."""
+    capacity: int = 1_000_000
+    """Transitions the memory holds at most."""
+    batch_size: int = 128
+    updates_per_step: float = 1.0
+    """Gradient updates per environment step; may be a fraction."""
+    learning_starts: int = 128
+    """Transitions stored before learning starts."""
+    horizon: Literal["continuing", "session"] = "continuing"
+    """Whether the critic bootstraps through a change of user, or a session is terminal."""
+    intervention: float | None = None
+    """Stop exploring for good at the first evaluation at or above this score (the paper's T_r)."""
+    evaluate_every: int = 200
+    """Sessions between evaluations."""
+    evaluate_sessions: int = 100
+    """Sessions of one evaluation."""
+    final_sessions: int = 1_000
+    """Sessions of the evaluation at the end."""
+    session_length: float = 10.0
+    """Expected pages per session; only the memories' annealing schedules use it."""
+    study: str = ""
+    """The study this run belongs to."""
+    label: str = ""
+    """The run's cell within its study; by default the memory's name."""
+
+    def __post_init__(self) -> None:
+        for name in ("sessions", "users", "capacity", "batch_size"):
+            _at_least_one(name, getattr(self, name))
+        for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):
+            _at_least_one(name, getattr(self, name))
+        if not self.updates_per_step > 0:
+            raise ValueError(f"updates_per_step must be positive, got {self.updates_per_step}")
+
+    @property
+    def expected_updates(self) -> int:
+        """About how many updates the run will make."""
+        return max(1, round(self.sessions * self.session_length * self.updates_per_step))
+
+
+def _at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")

@@ -1,0 +1,53 @@
+"""Starting points: each simulator at the paper's settings, and smaller ones."""
+
+from dataclasses import replace
+from typing import Literal
+
+from lser.experiments.catalogue import AGENTS, MEMORIES, SIMULATORS, nearest
+from lser.experiments.config import Experiment
+
+Scale = Literal["quick", "medium", "paper"]
+SCALES: tuple[Scale, ...] = ("quick", "medium", "paper")
+
+# pages per session of a random policy; RecSim's and RecoGym's sessions are longer than a visit
+SESSION_LENGTH = {
+    "bazaar": 10.0,
+    "virtual-taobao": 7.76,
+    "interest-evolution": 85.0,
+    "long-term-satisfaction": 60.0,
+    "recogym": 78.0,
+}
+SESSIONS: dict[str, dict[Scale, int]] = {
+    "bazaar": {"quick": 300, "medium": 3_000, "paper": 10_000},
+    "virtual-taobao": {"quick": 300, "medium": 15_000, "paper": 90_000},
+    "interest-evolution": {"quick": 30, "medium": 1_000, "paper": 1_000},
+    "long-term-satisfaction": {"quick": 30, "medium": 1_000, "paper": 1_000},
+    "recogym": {"quick": 30, "medium": 1_000, "paper": 1_000},
+}
+CAPACITY = {"bazaar": 100_000, "virtual-taobao": 1_000_000}  # the paper: 10,000 for the others
+POINTS = 30  # evaluations along a curve
+
+
+def preset(
+    simulator: str = "bazaar",
+    memory: str = "lser",
+    agent: str = "ddpg",
+    scale: Scale = "paper",
+) -> Experiment:
+    """The experiment for these names at `scale`; unknown names are errors that say what is near."""
+    kind = nearest("simulator", simulator, SIMULATORS)
+    sessions = nearest("scale", scale, SESSIONS[simulator])
+    return Experiment(
+        simulator=kind(),
+        memory=nearest("memory", memory, MEMORIES),
+        agent=nearest("agent", agent, AGENTS)(),
+        sessions=sessions,
+        capacity=CAPACITY.get(simulator, 10_000),
+        session_length=SESSION_LENGTH[simulator],
+        evaluate_every=max(1, sessions // POINTS),
+    )
+
+
+def lasting(experiment: Experiment, sessions: int) -> Experiment:
+    """`experiment` cut or stretched to `sessions`, its curve keeping its number of points."""
+    return replace(experiment, sessions=sessions, evaluate_every=max(1, sessions // POINTS))

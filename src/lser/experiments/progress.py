@@ -1,0 +1,73 @@
+"""How far a run is, as a small file beside its record, so that others can watch it."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lser.experiments.recording import write_json
+
+if TYPE_CHECKING:  # training loads torch, which watchers do without
+    from lser.training import Step
+
+PROGRESS = "progress.json"
+
+
+class Status(NamedTuple):
+    """What a watcher of a run is told after every vector step."""
+
+    step: "Step"
+    sessions: int  # asked for
+    metric: str
+    so_far: float  # the simulator's metric over training, exploration included
+    evaluation: dict[str, float] | None  # the last line of the curve
+    elapsed: float  # seconds, earlier parts of a resumed run included
+
+
+Watcher = Callable[[Status], None]
+
+
+class ProgressFile:
+    """A watcher that leaves the run's progress in its folder every few seconds."""
+
+    def __init__(self, folder: Path, every: float = 2.0) -> None:
+        self._path = folder / PROGRESS
+        self._every = every
+        self._written = 0.0
+
+    def __call__(self, status: Status) -> None:
+        """Write when it is time."""
+        now = time.monotonic()
+        if now - self._written < self._every:
+            return
+        self._written = now
+        write_json(self._path, summary(status))
+
+
+def summary(status: Status) -> dict[str, Any]:
+    """The numbers a person wants of a run under way."""
+    step = status.step
+    rate = step.steps / status.elapsed if status.elapsed > 0 else 0.0
+    share = min(1.0, step.sessions / status.sessions)
+    return {
+        "sessions": step.sessions,
+        "of": status.sessions,
+        "steps": step.steps,
+        "updates": step.updates,
+        "steps_per_second": rate,
+        "metric": status.metric,
+        "so_far": status.so_far,
+        "evaluation": status.evaluation and status.evaluation["metric"],
+        "elapsed": status.elapsed,
+        "left": status.elapsed * (1 - share) / share if share > 0 else None,
+    }
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The progress last left in `folder`, if any."""
+    try:
+        value: dict[str, Any] = json.loads((folder / PROGRESS).read_text())
+    except (OSError, ValueError):
+        return None
+    return value

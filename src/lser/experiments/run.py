@@ -1,0 +1,213 @@
+"""One run: train, evaluate on the way, keep a record, and be able to continue after a kill."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lser.experiments.build import Built, build
+from lser.experiments.catalogue import to_json
+from lser.experiments.config import Experiment
+from lser.experiments.progress import Status, Watcher
+from lser.experiments.recording import Recorder
+from lser.replay.base import State
+from lser.training import Evaluation, Progress, Step, Traffic, evaluate, train
+from lser.training import checkpoint as checkpoints
+from lser.training.evaluate import metric_of
+
+CHECKPOINTS = "checkpoints"
+AGENT = "agent"
+
+
+class Interrupted(Exception):
+    """Training was asked to stop; a checkpoint holds where it stands."""
+
+
+class Run:
+    """An experiment under way in a record's folder."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: Path,
+        *,
+        command: str = "",
+        checkpoint_seconds: float = 60.0,
+    ) -> None:
+        self.experiment = experiment
+        self.folder = folder
+        self.checkpoint_seconds = checkpoint_seconds
+        self.built: Built = build(experiment)
+        self.traffic = Traffic(self.built.env, experiment.horizon)
+        self.progress = Progress()
+        self.recorder = Recorder(folder, to_json(experiment), command)
+        self.metric = metric_of(self.built.env)
+        self._sums = [0.0, 0.0]  # the metric's numerator and denominator over training
+        self._next_evaluation = 0
+        self._spent = 0.0  # seconds of earlier parts
+        self._cpu = 0.0
+        self._replay = self.built.replay
+        self._continue()
+
+    def go(self, watch: Watcher | None = None) -> None:
+        """Train to the end; raises Interrupted after a clean stop on SIGINT or SIGTERM."""
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self.recorder.begin(self.metric.name)
+        try:
+            with _stop_flag() as stop:
+                self._train(watch, stop)
+        except Interrupted:
+            raise
+        except BaseException as error:
+            self.recorder.fail(error)
+            raise
+
+    def _train(self, watch: Watcher | None, stop: Callable[[], bool]) -> None:
+        experiment, progress = self.experiment, self.progress
+        saved = time.monotonic()
+        steps = train(
+            self.traffic,
+            self.built.agent,
+            self._replay,
+            batch_size=experiment.batch_size,
+            updates_per_step=experiment.updates_per_step,
+            learning_starts=experiment.learning_starts,
+            seed=self.built.seeds.users,
+            progress=progress,
+        )
+        self._evaluate_if_due()
+        while progress.sessions < experiment.sessions:
+            step = next(steps)
+            self._sums[0] += float(step.info[self.metric.numerator].sum())
+            self._sums[1] += float(step.info[self.metric.denominator].sum())
+            self._evaluate_if_due()
+            if watch is not None:
+                watch(self._status(step))
+            if stop():
+                self.checkpoint()
+                self.recorder.pause()
+                raise Interrupted
+            if time.monotonic() - saved > self.checkpoint_seconds:
+                self.checkpoint()
+                saved = time.monotonic()
+        self._finish()
+
+    def _evaluate_if_due(self) -> None:
+        experiment, progress = self.experiment, self.progress
+        if progress.sessions < self._next_evaluation:
+            return
+        every = experiment.evaluate_every
+        self._next_evaluation = (progress.sessions // every + 1) * every
+        seed = self.built.seeds.evaluation
+        result = self._evaluate(experiment.evaluate_sessions, seed)
+        self.recorder.append(self._line(result))
+        threshold = experiment.intervention
+        if threshold is not None and result.metric >= threshold:
+            self.built.agent.stop_exploring()
+            self._replay.stop_exploring()
+
+    def _evaluate(self, sessions: int, seed: int) -> Evaluation:
+        with self.progress.timed("evaluate"):
+            return evaluate(
+                self.built.agent, self.built.evaluation_env, sessions=sessions, seed=seed
+            )
+
+    def _line(self, result: Evaluation) -> dict[str, float]:
+        progress = self.progress
+        counts = {
+            "sessions": progress.sessions,
+            "steps": progress.steps,
+            "updates": progress.updates,
+        }
+        scores = result._asdict()
+        scores["evaluated"] = scores.pop("sessions")
+        return {**counts, **scores}
+
+    def _status(self, step: Step) -> Status:
+        over, under = self._sums
+        return Status(
+            step,
+            self.experiment.sessions,
+            self.metric.name,
+            over / under if under else 0.0,
+            self.recorder.last_line,
+            self._elapsed(),
+        )
+
+    def _elapsed(self) -> float:
+        return self._spent + time.perf_counter() - self._began
+
+    def _cpu_seconds(self) -> float:
+        return self._cpu + time.process_time() - self._cpu_began
+
+    def _finish(self) -> None:
+        result = self._evaluate(self.experiment.final_sessions, self.built.seeds.final)
+        checkpoints.save(self.folder / AGENT, 0, self.built.agent.state_dict())
+        times = {**self.progress.times, "wall": self._elapsed(), "cpu": self._cpu_seconds()}
+        self.recorder.finish(self._line(result), times, self._replay.stats())
+        for path in (self.folder / CHECKPOINTS).glob("*.lser"):
+            path.unlink()
+
+    def checkpoint(self) -> Path:
+        """Write everything needed to continue exactly here."""
+        replay = self._replay.state()
+        tree = {
+            "agent": self.built.agent.state_dict(),
+            "replay": {"config": json.dumps(replay.config), "arrays": replay.arrays},
+            "traffic": self.traffic.state_dict(),
+            "progress": asdict(self.progress),
+            "sums": self._sums,
+            "next_evaluation": self._next_evaluation,
+            "lines": self.recorder.lines,
+            "spent": self._elapsed(),
+            "cpu": self._cpu_seconds(),
+        }
+        return checkpoints.save(self.folder / CHECKPOINTS, self.progress.steps, tree)
+
+    def _continue(self) -> None:
+        """Take up the newest whole checkpoint, if there is one, or start from nothing."""
+        tree = checkpoints.load_latest(self.folder / CHECKPOINTS)
+        if tree is None:
+            self.recorder.keep(0)
+            return
+        self.built.agent.load_state_dict(tree["agent"])
+        replay = tree["replay"]
+        state = State(json.loads(replay["config"]), replay["arrays"])
+        self._replay = type(self.built.replay).from_state(state)
+        self.traffic.load_state_dict(tree["traffic"])
+        self.progress = Progress(**tree["progress"])
+        self._sums = tree["sums"]
+        self._next_evaluation = tree["next_evaluation"]
+        self._spent, self._cpu = tree["spent"], tree["cpu"]
+        self.recorder.keep(tree["lines"])
+
+
+def run(experiment: Experiment, folder: Path, *, watch: Watcher | None = None, **kw: Any) -> None:
+    """Run (or continue) `experiment` in `folder`."""
+    Run(experiment, folder, **kw).go(watch)
+
+
+@contextmanager
+def _stop_flag() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and SIGTERM into a question asked between steps, so that no step is torn."""
+    asked: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        asked.append(number)
+        if len(asked) > 1:  # asked twice: do not wait for the step to end
+            raise KeyboardInterrupt
+
+    try:
+        previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: signals are not ours to catch
+        yield lambda: False
+        return
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

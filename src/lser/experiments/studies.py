@@ -1,0 +1,101 @@
+"""The studies: every figure and table of the paper, and the questions it leaves open, as lists."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from lser.experiments.catalogue import nearest
+from lser.experiments.config import Bazaar, Experiment, Lser
+from lser.experiments.presets import Scale, lasting, preset
+
+PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
+CONTROLS = ("reward-top", "random-code")
+PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
+PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 8_000, "paper": 90_000}
+
+TUNING_SEEDS = 1_000_000  # tuning seeds start here; reported seeds start at 0
+
+
+def comparison(scale: Scale) -> Iterator[Experiment]:
+    """Fig. (a) to (d): every memory on every platform, and the controls the paper lacks."""
+    for platform in PLATFORMS:
+        for memory in (*PAPER_MEMORIES, *CONTROLS):
+            yield _cell(preset(platform, memory, scale=scale), "comparison", memory)
+
+
+def epsilon(scale: Scale) -> Iterator[Experiment]:
+    """Fig. (e): the share of greedy draws, and the T_r intervention."""
+    base = _part(scale)
+    for greedy in (0.0, 0.9, 0.99, 1.0):
+        yield _cell(replace(base, memory=Lser(greedy=greedy)), "epsilon", f"greedy {greedy:g}")
+    yield _cell(replace(base, intervention=0.95), "epsilon", "greedy 0.9, T_r 0.95")
+
+
+def ablation(scale: Scale) -> Iterator[Experiment]:
+    """Fig. (f): store and sampling replaced, at capacities where the store rule is reached."""
+    for memory in ("lser", "lser-p", "lser-s"):
+        for capacity in (10_000, 100_000, 1_000_000):
+            run = replace(_part(scale, memory), capacity=capacity)
+            yield _cell(run, "ablation", f"{memory} @ 1e{len(str(capacity)) - 1}")
+
+
+def hyperplanes(scale: Scale) -> Iterator[Experiment]:
+    """The number of hyperplanes, 2 to 24."""
+    for bits in (2, 4, 6, 8, 10, 12, 16, 20, 24):
+        yield _cell(replace(_part(scale), memory=Lser(bits=bits)), "hyperplanes", f"{bits} bits")
+
+
+def bazaar_map(scale: Scale) -> Iterator[Experiment]:
+    """What LSER gains over uniform as sparsity and state-dependence vary."""
+    for sparsity in (0.01, 0.03, 0.1):
+        for dependence in (0.0, 0.5, 1.0):
+            world = Bazaar(sparsity=sparsity, state_dependence=dependence)
+            for memory in ("lser", "uniform", "reward-top"):
+                run = replace(preset("bazaar", memory, scale=scale), simulator=world)
+                label = f"{memory}, sparsity {sparsity:g}, state dependence {dependence:g}"
+                yield _cell(run, "bazaar-map", label)
+
+
+def horizon(scale: Scale) -> Iterator[Experiment]:
+    """Traffic as continuing, or sessions as terminal."""
+    for end in ("continuing", "session"):
+        for memory in ("lser", "uniform"):
+            run = replace(_part(scale, memory), horizon=end)
+            yield _cell(run, "horizon", f"{memory}, {end}")
+
+
+def agents(scale: Scale) -> Iterator[Experiment]:
+    """DDPG against its successors, the paper's future work."""
+    sessions = {"quick": 100, "medium": 4_000, "paper": 90_000}[scale]
+    for agent in ("ddpg", "td3", "sac"):
+        for memory in ("lser", "uniform"):
+            run = lasting(preset("virtual-taobao", memory, agent, scale), sessions)
+            yield _cell(run, "agents", f"{agent}, {memory}")
+
+
+STUDIES: dict[str, Callable[[Scale], Iterator[Experiment]]] = {
+    "comparison": comparison,
+    "epsilon": epsilon,
+    "ablation": ablation,
+    "hyperplanes": hyperplanes,
+    "bazaar-map": bazaar_map,
+    "horizon": horizon,
+    "agents": agents,
+}
+GROUPS: dict[str, tuple[str, ...]] = {"paper": tuple(STUDIES)}
+
+
+def plan(name: str, scale: Scale, seeds: int) -> list[Experiment]:
+    """Every run of a study, or of all of them (`paper`); all cells of a seed before the next."""
+    names = GROUPS.get(name) or (name,)
+    for part in names:
+        nearest("study", part, {**STUDIES, **GROUPS})
+    cells = [cell for part in names for cell in STUDIES[part](scale)]
+    return [replace(cell, seed=seed) for seed in range(seeds) for cell in cells]
+
+
+def _part(scale: Scale, memory: str = "lser") -> Experiment:
+    return lasting(preset("virtual-taobao", memory, scale=scale), PART_SESSIONS[scale])
+
+
+def _cell(experiment: Experiment, study: str, label: str) -> Experiment:
+    return replace(experiment, study=study, label=label)

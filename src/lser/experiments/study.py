@@ -1,0 +1,161 @@
+"""Many runs: a map over experiments that survives failures and interruptions."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from json import dumps
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from lser.experiments import progress, records
+from lser.experiments.catalogue import from_json, to_json
+from lser.experiments.config import Experiment
+
+
+class Job(NamedTuple):
+    """An experiment and the folder of its record; plain data, so that any engine can carry it."""
+
+    experiment: dict[str, object]
+    folder: str
+    command: str
+
+
+class Done(NamedTuple):
+    """How a job ended."""
+
+    job: Job
+    ok: bool
+
+
+class Map(Protocol):
+    """Runs jobs somewhere; a cluster engine implements this one method."""
+
+    def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
+        """Start every job, telling `started`, and yield each as it ends, in any order."""
+        ...
+
+
+def work(job: Job) -> None:
+    """Carry out one job, in this process; progress is left in its folder."""
+    import torch  # here: the parent plans and watches without it
+
+    from lser.experiments.run import run
+
+    torch.set_num_threads(1)
+    folder = Path(job.folder)
+    watch = progress.ProgressFile(folder)
+    run(from_json(dict(job.experiment)), folder, watch=watch, command=job.command)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """A map over processes of this machine, one run each, one torch thread each."""
+
+    workers: int = os.cpu_count() or 1
+
+    def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
+        """Keep `workers` runs going; stop them cleanly (with checkpoints) when interrupted."""
+        context = multiprocessing.get_context("spawn")
+        queue = list(reversed(jobs))
+        running: dict[int, tuple[multiprocessing.process.BaseProcess, Job]] = {}
+        try:
+            while queue or running:
+                while queue and len(running) < self.workers:
+                    job = queue.pop()
+                    process = context.Process(target=work, args=(job,))
+                    with _one_thread():
+                        process.start()
+                    running[process.sentinel] = (process, job)
+                    started(job)
+                for sentinel in wait(list(running), timeout=0.5):
+                    assert isinstance(sentinel, int)
+                    process, job = running.pop(sentinel)
+                    process.join()
+                    yield Done(job, process.exitcode == 0)
+        finally:
+            for process, _ in running.values():
+                process.terminate()  # SIGTERM: the run writes a checkpoint and stops
+            for process, _ in running.values():
+                process.join()
+
+
+class _one_thread:
+    """Children inherit single-threaded numerical libraries: runs side by side must not compete."""
+
+    NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+    def __enter__(self) -> None:
+        self._before = {name: os.environ.get(name) for name in self.NAMES}
+        os.environ.update(dict.fromkeys(self.NAMES, "1"))
+
+    def __exit__(self, *exception: object) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def job_for(experiment: Experiment, root: Path, command: str) -> Job:
+    """The job of `experiment`, in a folder named after its cell, its seed and its settings."""
+    plain = to_json(experiment)
+    digest = sha256(dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    simulator = str(plain["simulator"]["name"])
+    label = "".join(c if c.isalnum() or c in ".-" else "-" for c in experiment.label or "run")
+    name = f"{label}-seed{experiment.seed}-{digest}"
+    folder = root / (experiment.study or "runs") / simulator / name
+    return Job(plain, str(folder), command)
+
+
+def finished(job: Job) -> bool:
+    """Whether the job's record is complete, so that it need not run again."""
+    folder = Path(job.folder)
+    return (folder / records.EXPERIMENT).exists() and records.load(folder).status == "done"
+
+
+class Tally:
+    """The overall progress of a study, from the records under way."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.total = len(jobs)
+        self.work = sum(_work(job) for job in jobs)
+        self.running: list[Job] = []
+        self.failed: list[Job] = []
+        self.done = 0
+        self.began = time.monotonic()
+        self._ended_work = 0.0
+
+    def started(self, job: Job) -> None:
+        """Note that a job runs."""
+        self.running.append(job)
+
+    def ended(self, done: Done) -> None:
+        """Note how a job ended."""
+        self.running.remove(done.job)
+        self._ended_work += _work(done.job)
+        self.done += done.ok
+        if not done.ok:
+            self.failed.append(done.job)
+
+    def share(self) -> float:
+        """The part of the whole work that is done, runs under way included."""
+        return (self._ended_work + sum(_work_done(job) for job in self.running)) / self.work
+
+    def left(self) -> float | None:
+        """Seconds left at the pace so far."""
+        share, elapsed = self.share(), time.monotonic() - self.began
+        return elapsed * (1 - share) / share if share > 0.001 else None
+
+
+def _work(job: Job) -> float:
+    """A run's size in environment steps, about."""
+    return from_json(dict(job.experiment)).expected_updates
+
+
+def _work_done(job: Job) -> float:
+    now = progress.read(Path(job.folder))
+    return _work(job) * now["sessions"] / now["of"] if now else 0.0
