@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from conftest import SHARED
 from lser.simulators.weights import VARIABLE
 
 SHARED = Path(os.environ.get("LSER_SHARED", Path(__file__).resolve().parents[3] / "shared"))
