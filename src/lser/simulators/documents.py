@@ -71,25 +71,16 @@ def draw_units(keys: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
 
 @jit
 def offer(
-    best: NDArray[np.float64], slate: NDArray[np.int64], held: int, score: float, item: int
-) -> int:
-    """Insert `item` into a slate ordered by score, earlier items first among equals.
+    best: NDArray[np.float64], slate: NDArray[np.int64], place: int, score: float, item: int
+) -> None:
+    """Insert `item` at `place` of a slate ordered by `best` scores, or before it if it is better.
 
-    `held` places are filled already; returns how many are afterwards. Offering items in index
-    order gives the k best, ties to the lower index.
+    Items offered in index order stay before later ones of the same score; what stood at `place`
+    is dropped.
     """
-    size = len(slate)
-    if held == size:
-        if score <= best[size - 1]:
-            return held
-        place = size - 1
-    else:
-        place = held
-        held += 1
     while place > 0 and best[place - 1] < score:
         best[place] = best[place - 1]
         slate[place] = slate[place - 1]
         place -= 1
     best[place] = score
     slate[place] = item
-    return held

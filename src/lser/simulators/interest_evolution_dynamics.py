@@ -242,9 +242,13 @@ def rank(weights: NDArray[Any], clusters: NDArray[np.int16], slots: int) -> NDAr
     slate = np.empty((n, slots), np.int64)
     best = np.empty(slots)
     for i in range(n):
-        held = 0
-        for j in range(m):
-            held = offer(best, slate[i], held, weights[i, clusters[i, j]], j)
+        row, weight = slate[i], weights[i]
+        for j in range(slots):
+            offer(best, row, j, weight[clusters[i, j]], j)
+        for j in range(slots, m):
+            score = weight[clusters[i, j]]
+            if score > best[slots - 1]:
+                offer(best, row, slots - 1, score, j)
     return slate
 
 

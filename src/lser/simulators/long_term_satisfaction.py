@@ -143,7 +143,7 @@ class LongTermSatisfaction:
         info: Info = {
             "steps": ones,
             "clicks": ones,
-            "shown": np.count_nonzero(slate >= 0, axis=1),
+            "shown": (slate >= 0).sum(axis=1),
             "engagement": response.engagement,
             "observed_engagement": response.observed,
             "clickbait": response.clickbait,

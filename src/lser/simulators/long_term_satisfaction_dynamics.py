@@ -120,9 +120,13 @@ def nearest(target: NDArray[Any], clickbaits: Array, slots: int) -> NDArray[np.i
     slate = np.empty((n, slots), np.int64)
     best = np.empty(slots)
     for i in range(n):
-        held = 0
-        for j in range(m):
-            held = offer(best, slate[i], held, -abs(clickbaits[i, j] - target[i, 0]), j)
+        row, aim = slate[i], np.float64(target[i, 0])
+        for j in range(slots):
+            offer(best, row, j, -abs(clickbaits[i, j] - aim), j)
+        for j in range(slots, m):
+            score = -abs(clickbaits[i, j] - aim)
+            if score > best[slots - 1]:
+                offer(best, row, slots - 1, score, j)
     return slate
 
 
