@@ -3,16 +3,33 @@
 from pathlib import Path
 
 from lser.replay.base import Replay, State
+from lser.replay.controls import ConstantCode, RandomCode
+from lser.replay.hashing import E2LSH, Encoder, SimHash
+from lser.replay.locality import LocalityReplay
 from lser.replay.persistence import load
 from lser.replay.store import Store
 from lser.replay.uniform import UniformReplay
 
 # kind in a saved file -> the class that reads it; a new memory adds its line here
 KINDS: dict[str, type[Replay]] = {
+    LocalityReplay.KIND: LocalityReplay,
     UniformReplay.KIND: UniformReplay,
 }
 
-__all__ = ["KINDS", "Replay", "State", "Store", "UniformReplay", "load_replay"]
+__all__ = [
+    "E2LSH",
+    "KINDS",
+    "ConstantCode",
+    "Encoder",
+    "LocalityReplay",
+    "RandomCode",
+    "Replay",
+    "SimHash",
+    "State",
+    "Store",
+    "UniformReplay",
+    "load_replay",
+]
 
 
 def load_replay(path: str | Path, *, rows_path: str | Path | None = None) -> Replay:

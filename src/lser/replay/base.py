@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.types import Batch, Int64
+from lser.types import Batch, Bool, Float32, Int64
 
 Scalar = bool | int | float | str | None
 Choice = TypeVar("Choice", bound=str)
@@ -122,3 +122,42 @@ def check_sample(batch_size: object, size: int) -> int:
     if size == 0:
         raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
     return check_count("batch_size", batch_size)
+
+
+def as_floats(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Float32:
+    """`value` as finite float32 of `shape`, where None is any length."""
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(value, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    check_shape(name, array, shape)
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"{name}{list(where)} = {np.asarray(value)[where]} is not finite in float32"
+        )
+    return array
+
+
+def as_flags(name: str, value: ArrayLike, count: int) -> Bool:
+    """`value` as `count` booleans; numbers must be 0 or 1."""
+    array = np.asarray(value)
+    check_shape(name, array, (count,))
+    if array.dtype == np.bool_:
+        return array
+    wrong = (array != 0) & (array != 1)
+    if np.any(wrong):
+        raise ValueError(f"{name} must hold booleans, got {array[wrong][0]!r}")
+    return array.astype(np.bool_)
+
+
+def check_shape(name: str, array: NDArray[np.generic], shape: tuple[int | None, ...]) -> None:
+    """Refuse an array whose shape is not `shape`, where None is any length."""
+    fits = array.ndim == len(shape) and all(
+        want is None or have == want for have, want in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        want = ", ".join("N" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} has shape {array.shape}, expected ({want})")

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lser.replay.base import State, check_choice, check_count
+from lser.replay.base import State, as_flags, as_floats, check_choice, check_count
 from lser.types import Batch, Float32, Int64
 
 Storage = Literal["memory", "memmap"]
@@ -65,10 +65,10 @@ class Store:
         self.rows = self._allocate()  # (capacity, width)
         self.ids: Int64 = np.full(self.capacity, -1, np.int64)
         self.written = 0
-        self._size = 0
+        self.size = 0
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def pack(
         self,
@@ -81,21 +81,23 @@ class Store:
     ) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
         at, width = self.layout, self.observation_dim
-        observation = _floats("observation", observation, (None, width))
+        observation = as_floats("observation", observation, (None, width))
         count = observation.shape[0]
         rows = np.empty((count, at.width), np.float32)
         rows[:, at.observation] = observation
-        rows[:, at.action] = _floats("action", action, (count, self.action_dim))
-        rows[:, at.reward] = _floats("reward", reward, (count,))
-        rows[:, at.next_observation] = _floats("next_observation", next_observation, (count, width))
-        rows[:, at.terminated] = _flags("terminated", terminated, count)
-        rows[:, at.truncated] = _flags("truncated", truncated, count)
+        rows[:, at.action] = as_floats("action", action, (count, self.action_dim))
+        rows[:, at.reward] = as_floats("reward", reward, (count,))
+        rows[:, at.next_observation] = as_floats(
+            "next_observation", next_observation, (count, width)
+        )
+        rows[:, at.terminated] = as_flags("terminated", terminated, count)
+        rows[:, at.truncated] = as_flags("truncated", truncated, count)
         return rows
 
     def put(self, slots: Int64, rows: Float32) -> Int64:
         """Write packed rows into distinct slots; returns their new ids."""
         ids = np.arange(self.written, self.written + len(rows), dtype=np.int64)
-        self._size += int(np.count_nonzero(self.ids[slots] < 0))
+        self.size += int(np.count_nonzero(self.ids[slots] < 0))
         self.rows[slots] = rows
         self.ids[slots] = ids
         self.written += len(rows)
@@ -115,7 +117,7 @@ class Store:
         self.rows[: len(keep) - first] = keep[first:]
         self.ids[: len(keep) - first] = kept[first:]
         self.written += len(rows)
-        self._size = min(self.written, self.capacity)
+        self.size = min(self.written, self.capacity)
         return ids
 
     def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
@@ -170,7 +172,7 @@ class Store:
         store.rows[: len(ids)] = rows
         store.ids[: len(ids)] = ids
         store.written = check_count("written", written, low=0)
-        store._size = int(np.count_nonzero(store.ids >= 0))
+        store.size = int(np.count_nonzero(store.ids >= 0))
         return store
 
     def _allocate(self) -> Float32:
@@ -184,42 +186,3 @@ class Store:
         if self.path.exists():
             raise ValueError(f"path={str(self.path)!r} exists; the rows need a new file")
         return np.memmap(self.path, np.float32, "w+", shape=shape)
-
-
-def _floats(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Float32:
-    """`value` as finite float32 of `shape`, where None is any length."""
-    try:
-        with np.errstate(over="ignore"):
-            array = np.asarray(value, np.float32)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not an array of numbers: {error}") from None
-    check_shape(name, array, shape)
-    finite = np.isfinite(array)
-    if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise ValueError(
-            f"{name}{list(where)} = {np.asarray(value)[where]} is not finite in float32"
-        )
-    return array
-
-
-def _flags(name: str, value: ArrayLike, count: int) -> NDArray[np.bool_]:
-    """`value` as `count` booleans; numbers must be 0 or 1."""
-    array = np.asarray(value)
-    check_shape(name, array, (count,))
-    if array.dtype == np.bool_:
-        return array
-    wrong = (array != 0) & (array != 1)
-    if np.any(wrong):
-        raise ValueError(f"{name} must hold booleans, got {array[wrong][0]!r}")
-    return array.astype(np.bool_)
-
-
-def check_shape(name: str, array: NDArray[np.generic], shape: tuple[int | None, ...]) -> None:
-    """Refuse an array whose shape is not `shape`, where None is any length."""
-    fits = array.ndim == len(shape) and all(
-        want is None or have == want for have, want in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
-        want = ", ".join("N" if n is None else str(n) for n in shape)
-        raise ValueError(f"{name} has shape {array.shape}, expected ({want})")

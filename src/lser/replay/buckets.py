@@ -1,0 +1,231 @@
+"""The bucket index: code -> ids in reward order, and the memory its kernels work in."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lser.replay import draw, filing, index
+from lser.replay.base import check_count
+from lser.replay.compiled import UInt32
+from lser.replay.store import Store
+from lser.types import Batch, Float32, Int64
+
+_FIRST_ROOM = 64  # buckets
+_FIRST_ENTRIES = 256
+_COUNTERS = {
+    "dropped": index.DROPPED,
+    "draws": index.DRAWS,
+    "items": index.ITEMS,
+    "greedy": index.GREEDY,
+    "filled": index.FILLED,
+    "fallbacks": index.FALLBACKS,
+}
+
+
+class Rules(NamedTuple):
+    """The choices the kernels read from the header."""
+
+    fifo: bool = False
+    evict: bool = False
+    rekeyed: bool = False  # order keys change after storing
+    per_item: bool = False
+    from_memory: bool = False
+    repeat: bool = True
+    uniform: bool = False
+
+
+class Buckets:
+    """Files the transitions of a store under codes, each code's in order of their keys.
+
+    The kernels write the store's rows and ids by themselves; `sync` tells the store.
+    """
+
+    def __init__(self, store: Store, rules: Rules) -> None:
+        if store.capacity >= 2**31:
+            raise ValueError(f"capacity must be below 2**31, got {store.capacity}")
+        self._store = store
+        self.rules = rules
+        self._h: Int64 = np.zeros(index.LENGTH, np.int64)
+        self._held: dict[int, NDArray[np.generic]] = {}  # keeps alive what the header points to
+        self._set(index.CAPACITY, store.capacity)
+        self._set(index.SIZE, len(store))
+        self._set(index.WRITTEN, store.written)
+        self._set(index.WIDTH, store.layout.width)
+        self._set(index.REWARD, store.layout.reward)
+        self._point(index.ROWS, store.rows)
+        self._point(index.IDS, store.ids)
+        tracked = rules.fifo or rules.rekeyed
+        self._set(index.TRACKED, tracked)
+        for place in (index.POSITIONS, index.HOMES):
+            self._point(place, np.empty(store.capacity if tracked else 1, np.int32))
+        self._point(index.FREE, np.full(index.CLASSES, -1, np.int64))
+        self._set(index.SPARE, -1)
+        self._set(index.RANKED, -1)
+        self._set(index.FIFO, rules.fifo)
+        self._set(index.EVICT, rules.evict)
+        self._set(index.PER_ITEM, rules.per_item)
+        self._set(index.FROM_MEMORY, rules.from_memory)
+        self._set(index.REPEAT, rules.repeat)
+        self._set(index.UNIFORM, rules.uniform)
+        self._make_room(_FIRST_ROOM)
+        self._make_arena(_FIRST_ENTRIES)
+
+    def __len__(self) -> int:
+        return int(self._h[index.SIZE])
+
+    @property
+    def written(self) -> int:
+        """How many transitions were ever stored; the next one's id."""
+        return int(self._h[index.WRITTEN])
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was dropped and how draws went so far."""
+        return {name: int(self._h[place]) for name, place in _COUNTERS.items()}
+
+    @counters.setter
+    def counters(self, values: dict[str, int]) -> None:
+        for name, place in _COUNTERS.items():
+            self._set(place, check_count(name, values[name], low=0))
+
+    def insert(self, rows: Float32, codes: UInt32) -> tuple[Int64, Int64]:
+        """Store packed rows under their codes; returns ids and slots, -1 for a dropped row."""
+        ids, slots = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        done = index.extend(self._h, rows, codes, ids, slots, 0)
+        while done < len(rows):
+            self._grow()
+            done = index.extend(self._h, rows, codes, ids, slots, done)
+        return ids, slots
+
+    def sample(self, code: int, size: int, greedy: float, seed: int) -> Batch:
+        """Draw `size` transitions for a query of this code; `seed` drives the random choices."""
+        at = self._store.layout
+        rows = np.empty((size, at.width), np.float32)
+        flags = np.empty((2, size), np.bool_)
+        ids = np.empty(size, np.int64)
+        draw.sample(self._h, code, greedy, seed, rows, flags, ids)
+        return Batch(
+            rows[:, at.observation],
+            rows[:, at.action],
+            rows[:, at.reward],
+            rows[:, at.next_observation],
+            flags[0],
+            flags[1],
+            ids,
+            np.ones(size, np.float32),
+        )
+
+    def rekey(self, slots: Int64, ids: Int64, keys: Float32) -> None:
+        """Move entries still held under `ids` to the places of new order keys."""
+        index.rekey(self._h, slots, ids, keys)
+
+    def sizes(self) -> Int64:
+        """The number of transitions under each occupied code, in no particular order."""
+        listed = self._held[index.LISTED_BUCKETS][: int(self._h[index.OCCUPIED])]
+        sizes: Int64 = self._held[index.BUCKETS][listed, index.COUNT]
+        return sizes
+
+    def sync(self) -> None:
+        """Tell the store what the kernels wrote."""
+        self._store.written = self.written
+        self._store.size = len(self)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The index as named arrays: codes, their sizes, and entries in the order they lie."""
+        occupied = int(self._h[index.OCCUPIED])
+        sizes, slots = np.empty(occupied, np.int64), np.empty(len(self), np.int64)
+        keys = np.empty(len(self), np.float32)
+        filing.write_out(self._h, sizes, slots, keys)
+        codes = self._held[index.LISTED_CODES][:occupied].copy()
+        return {"codes": codes, "sizes": sizes, "slots": slots, "keys": keys}
+
+    @classmethod
+    def from_arrays(
+        cls, store: Store, rules: Rules, arrays: dict[str, NDArray[np.generic]]
+    ) -> Self:
+        """Rebuild the index over a restored store; ValueError where they do not belong together."""
+        buckets = cls(store, rules)
+        codes, sizes = arrays["codes"].astype(np.uint32), arrays["sizes"].astype(np.int64)
+        slots, keys = arrays["slots"].astype(np.int64), arrays["keys"].astype(np.float32)
+        whole = len(store) == len(slots) == len(keys) == sizes.sum() and len(codes) == len(sizes)
+        if not whole or (sizes < 1).any() or len(np.unique(codes)) != len(codes):
+            raise ValueError("the saved index does not cover the saved transitions")
+        if len(slots) and not 0 <= slots.min() <= slots.max() < len(slots):
+            raise ValueError("the saved index names slots outside the saved transitions")
+        runs = 2 ** np.maximum(1, np.ceil(np.log2(np.maximum(sizes, 1)))).astype(np.int64)
+        buckets._make_room(max(_FIRST_ROOM, len(codes)))
+        buckets._make_arena(max(_FIRST_ENTRIES, int(runs.sum())))
+        filing.read_in(buckets._h, codes, sizes, slots, keys)
+        buckets.check()
+        return buckets
+
+    def refiled(self, codes: UInt32) -> Self:
+        """The same transitions under other codes, given by slot."""
+        before = self.arrays()
+        slots, keys = before["slots"], before["keys"]
+        under = codes[slots]
+        order = np.lexsort((self._store.ids[slots], keys, under))
+        names, starts, sizes = np.unique(under[order], return_index=True, return_counts=True)
+        # a sorted run is an interval heap once its two halves interleave: (0, n-1), (1, n-2), ...
+        rank = np.arange(len(order)) - np.repeat(starts, sizes)
+        last = np.repeat(sizes, sizes) - 1
+        place = np.where(2 * rank <= last, 2 * rank, 2 * (last - rank) + 1)
+        order[np.repeat(starts, sizes) + place] = order.copy()
+        arrays = {"codes": names, "sizes": sizes, "slots": slots[order], "keys": keys[order]}
+        self.sync()
+        buckets = self.from_arrays(self._store, self.rules, arrays)
+        buckets.counters = self.counters
+        return buckets
+
+    def check(self) -> None:
+        """Raise ValueError if any invariant of the index is broken."""
+        found = filing.problem(self._h, np.zeros(self._store.capacity, np.int64))
+        if found:
+            raise ValueError(f"the bucket index is damaged: {filing.PROBLEMS[found]}")
+
+    def _set(self, place: int, value: int) -> None:
+        self._h[place] = value
+
+    def _point(self, place: int, array: NDArray[np.generic]) -> None:
+        self._held[place] = array
+        self._h[place] = array.ctypes.data
+
+    def _grow(self) -> None:
+        h = self._h
+        if h[index.SPARE] < 0 and h[index.TOP] >= h[index.ROOM]:
+            self._make_room(2 * int(h[index.ROOM]))
+            return
+        classes = self._held[index.BUCKETS][: h[index.TOP], index.CLASS]
+        longest = 2 ** (int(classes.max(initial=1)) + 1)
+        room, top = int(h[index.ARENA_ROOM]), int(h[index.ARENA_TOP])
+        self._make_arena(max(room + room // 2, top + longest))
+
+    def _make_room(self, buckets: int) -> None:
+        """Reallocate everything that is per bucket."""
+        old = int(self._h[index.ROOM])
+        self._set(index.ROOM, buckets)
+        ranking = buckets if self.rules.evict else 1
+        for place, shape, dtype in (
+            (index.BUCKETS, (buckets, index.FIELDS), np.int64),
+            (index.LISTED_CODES, (buckets,), np.uint32),
+            (index.LISTED_BUCKETS, (buckets,), np.int32),
+            (index.RANKING, (ranking,), np.int32),
+        ):
+            array: NDArray[np.generic] = np.empty(shape, dtype)
+            if place in self._held and old:
+                before = self._held[place][: len(array)]
+                array[: len(before)] = before
+            self._point(place, array)
+        table = np.full(1 << (2 * buckets - 1).bit_length(), -1, np.int64)
+        self._set(index.MASK, len(table) - 1)
+        self._point(index.TABLE, table)
+        filing.relink(self._h)
+
+    def _make_arena(self, room: int) -> None:
+        arena = np.empty((room, 2), np.int64)
+        if index.ARENA in self._held:
+            top = int(self._h[index.ARENA_TOP])
+            arena[:top] = self._held[index.ARENA][:top]
+        self._set(index.ARENA_ROOM, room)
+        self._point(index.ARENA, arena)

@@ -1,0 +1,67 @@
+"""Encoders that know nothing, for controls: what is left of LSER without locality."""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lser.replay.base import State, check_count
+from lser.replay.compiled import UInt32
+from lser.replay.persistence import rng_from_state, rng_state
+
+
+class ConstantCode:
+    """One bucket for everything: reward order without locality (the control `reward-top`)."""
+
+    KIND = "constant"
+    blind = False
+
+    def encode(self, observations: ArrayLike) -> UInt32:
+        """Zeros, (N,)."""
+        return np.zeros(len(np.asarray(observations)), np.uint32)
+
+    def observe(self, observations: ArrayLike) -> bool:  # noqa: ARG002
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """Nothing but its kind."""
+        return State({"kind": self.KIND}, {})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:  # noqa: ARG003
+        """Rebuild an encoder from `state()`."""
+        return cls()
+
+
+class RandomCode:
+    """Codes drawn at random: buckets without locality (the control `random-code`).
+
+    Being blind, it leaves a query to a bucket drawn uniformly from the occupied ones.
+    """
+
+    KIND = "random"
+    blind = True
+
+    def __init__(self, *, bits: int = 10, seed: int = 0) -> None:
+        self.bits = check_count("bits", bits, high=32)
+        self._rng = np.random.default_rng((check_count("seed", seed, low=0), 2))
+
+    def encode(self, observations: ArrayLike) -> UInt32:
+        """Fresh random codes, (N,), whatever the observations."""
+        return self._rng.integers(2**self.bits, size=len(np.asarray(observations)), dtype=np.uint32)
+
+    def observe(self, observations: ArrayLike) -> bool:  # noqa: ARG002
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """The generator."""
+        return State({"kind": self.KIND, "bits": self.bits, "rng": rng_state(self._rng)}, {})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        encoder = cls(bits=check_count("bits", state.config["bits"]))
+        encoder._rng = rng_from_state(state.config["rng"])
+        return encoder

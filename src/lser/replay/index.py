@@ -1,0 +1,374 @@
+"""Kernels of the bucket index: code -> bucket -> entries in order, and the rule of the store.
+
+All state hangs off one int64 header `h`; the names below are its places. Codes are found through
+an open-addressing table; a bucket's entries are an interval heap in a power-of-two run of one
+arena; freed runs wait in a list per size. Nothing here allocates: where room is missing a kernel
+stops before it has changed anything and Python (`buckets.py`) makes room.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from lser.replay import heap
+from lser.replay.compiled import (
+    Num,
+    UInt32,
+    float32_at,
+    int32_at,
+    int64_at,
+    kernel,
+    uint32_at,
+)
+from lser.types import Float32, Int64
+
+# fmt: off
+(CAPACITY, SIZE, WRITTEN, DROPPED, WIDTH, REWARD, ROWS, IDS,  # the store
+ ARENA, ARENA_ROOM, ARENA_TOP, FREE,  # runs of entries
+ BUCKETS, ROOM, TOP, SPARE,  # bucket records, and the first one to use again
+ TABLE, MASK,  # code -> bucket
+ OCCUPIED, LISTED_CODES, LISTED_BUCKETS,  # the occupied codes, packed
+ TRACKED, POSITIONS, HOMES,  # slot -> position and bucket, where entries move by slot
+ RANKED, RANKING,  # buckets by size; RANKED is -1 until the first eviction
+ FIFO, EVICT,  # the rule of the store
+ PER_ITEM, FROM_MEMORY, REPEAT, UNIFORM,  # the rule of the draw
+ DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # counters of the draws
+ LENGTH) = range(38)
+CODE, START, COUNT, CLASS, PLACE, RANK, FIELDS = range(7)  # columns of a bucket record
+CLASSES = 40  # sizes 2**1 .. 2**39
+# fmt: on
+DROP, NO_ROOM = -1, -2
+
+
+@kernel
+def records(h: Int64) -> Any:
+    """The bucket records, (room, FIELDS)."""
+    return int64_at(h[BUCKETS], h[ROOM], FIELDS)
+
+
+@kernel
+def entries(h: Int64) -> Any:
+    """The arena, (entries, 2)."""
+    return int64_at(h[ARENA], h[ARENA_ROOM], 2)
+
+
+@kernel
+def positions(h: Int64) -> Any:
+    """The position of each slot in its heap; empty where the index does not track."""
+    return int32_at(h[POSITIONS], h[CAPACITY] if h[TRACKED] else 0)
+
+
+@kernel
+def _probe(h: Int64, code: Num) -> Num:
+    return ((code * -7046029254386353131) >> 32) & h[MASK]  # Knuth's multiplicative hashing
+
+
+@kernel
+def find(h: Int64, code: Num) -> Num:
+    """The bucket of a code, or -1."""
+    table = int64_at(h[TABLE], h[MASK] + 1, 1)
+    at = _probe(h, code)
+    while table[at, 0] != -1:
+        if (table[at, 0] >> 32) & 0xFFFFFFFF == code:
+            return table[at, 0] & 0xFFFFFFFF
+        at = (at + 1) & h[MASK]
+    return -1
+
+
+@kernel
+def link(h: Int64, code: Num, bucket: Num) -> None:
+    """Enter a code that is not in the table."""
+    table = int64_at(h[TABLE], h[MASK] + 1, 1)
+    at = _probe(h, code)
+    while table[at, 0] != -1:
+        at = (at + 1) & h[MASK]
+    table[at, 0] = (code << 32) | bucket
+
+
+@kernel
+def unlink(h: Int64, code: Num) -> None:
+    """Take a code out of the table, closing the gap so that later probes still arrive."""
+    table = int64_at(h[TABLE], h[MASK] + 1, 1)
+    at = _probe(h, code)
+    while (table[at, 0] >> 32) & 0xFFFFFFFF != code or table[at, 0] == -1:
+        at = (at + 1) & h[MASK]
+    gap = at
+    while True:
+        at = (at + 1) & h[MASK]
+        if table[at, 0] == -1:
+            break
+        home = _probe(h, (table[at, 0] >> 32) & 0xFFFFFFFF)
+        if (at - home) & h[MASK] >= (at - gap) & h[MASK]:
+            table[gap, 0] = table[at, 0]
+            gap = at
+    table[gap, 0] = -1
+
+
+@kernel
+def has_run(h: Int64, size_class: Num) -> Num:
+    """Whether a run of 2**size_class entries can be had without growing the arena."""
+    free = int64_at(h[FREE], CLASSES, 1)
+    return free[size_class, 0] >= 0 or h[ARENA_TOP] + (1 << size_class) <= h[ARENA_ROOM]
+
+
+@kernel
+def take_run(h: Int64, size_class: Num) -> Num:
+    """The offset of a free run; `has_run` must hold."""
+    free = int64_at(h[FREE], CLASSES, 1)
+    at = free[size_class, 0]
+    if at >= 0:
+        free[size_class, 0] = entries(h)[at, 0]
+        return at
+    at = h[ARENA_TOP]
+    h[ARENA_TOP] += 1 << size_class
+    return at
+
+
+@kernel
+def give_run(h: Int64, at: Num, size_class: Num) -> None:
+    """Return a run to the list of its size."""
+    free = int64_at(h[FREE], CLASSES, 1)
+    entries(h)[at, 0] = free[size_class, 0]
+    free[size_class, 0] = at
+
+
+@kernel
+def move_run(h: Int64, bucket: Num, size_class: Num) -> None:
+    """Move a bucket's entries to a run of another size."""
+    record, arena = records(h)[bucket], entries(h)
+    old, new = record[START], take_run(h, size_class)
+    for k in range(record[COUNT]):
+        arena[new + k, 0] = arena[old + k, 0]
+        arena[new + k, 1] = arena[old + k, 1]
+    give_run(h, old, record[CLASS])
+    record[START], record[CLASS] = new, size_class
+
+
+@kernel
+def open_bucket(h: Int64, code: Num, size_class: Num) -> Num:
+    """Make an empty bucket for a new code; there must be a record and a run for it."""
+    table = records(h)
+    bucket = h[SPARE]
+    if bucket >= 0:
+        h[SPARE] = table[bucket, START]
+    else:
+        bucket = h[TOP]
+        h[TOP] += 1
+    record = table[bucket]
+    record[CODE], record[COUNT], record[CLASS] = code, 0, size_class
+    record[START] = take_run(h, size_class)
+    record[PLACE] = h[OCCUPIED]
+    uint32_at(h[LISTED_CODES], h[ROOM])[h[OCCUPIED]] = code
+    int32_at(h[LISTED_BUCKETS], h[ROOM])[h[OCCUPIED]] = bucket
+    h[OCCUPIED] += 1
+    link(h, code, bucket)
+    return bucket
+
+
+@kernel
+def close_bucket(h: Int64, bucket: Num) -> None:
+    """Forget a bucket that has become empty."""
+    table = records(h)
+    record = table[bucket]
+    codes, buckets = uint32_at(h[LISTED_CODES], h[ROOM]), int32_at(h[LISTED_BUCKETS], h[ROOM])
+    unlink(h, record[CODE])
+    give_run(h, record[START], record[CLASS])
+    h[OCCUPIED] -= 1
+    place, last = record[PLACE], h[OCCUPIED]
+    codes[place], buckets[place] = codes[last], buckets[last]
+    table[buckets[place], PLACE] = place
+    record[COUNT] = -1
+    record[START] = h[SPARE]
+    h[SPARE] = bucket
+
+
+@kernel
+def bigger(table: Int64, b: Num, c: Num) -> Num:
+    """Whether bucket b is evicted from before c: the larger, then the smaller code."""
+    m, n = table[b, COUNT], table[c, COUNT]
+    return m > n or (m == n and table[b, CODE] < table[c, CODE])
+
+
+@kernel
+def rank_up(h: Int64, at: Num) -> None:
+    """Restore the ranking above a place whose bucket may have become bigger."""
+    table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
+    bucket = ranking[at]
+    while at > 0 and bigger(table, bucket, ranking[(at - 1) >> 1]):
+        ranking[at] = ranking[(at - 1) >> 1]
+        table[ranking[at], RANK] = at
+        at = (at - 1) >> 1
+    ranking[at] = bucket
+    table[bucket, RANK] = at
+
+
+@kernel
+def rank_down(h: Int64, at: Num) -> None:
+    """Restore the ranking below a place whose bucket may have become smaller."""
+    table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
+    bucket = ranking[at]
+    while True:
+        child = 2 * at + 1
+        if child >= h[RANKED]:
+            break
+        if child + 1 < h[RANKED] and bigger(table, ranking[child + 1], ranking[child]):
+            child += 1
+        if not bigger(table, ranking[child], bucket):
+            break
+        ranking[at] = ranking[child]
+        table[ranking[at], RANK] = at
+        at = child
+    ranking[at] = bucket
+    table[bucket, RANK] = at
+
+
+@kernel
+def rank_all(h: Int64) -> None:
+    """Build the ranking, at the first eviction: before the memory is full none is needed."""
+    ranking, buckets = int32_at(h[RANKING], h[ROOM]), int32_at(h[LISTED_BUCKETS], h[ROOM])
+    h[RANKED] = h[OCCUPIED]
+    for at in range(h[OCCUPIED]):
+        ranking[at] = buckets[at]
+        records(h)[buckets[at], RANK] = at
+    for at in range(h[OCCUPIED] // 2, -1, -1):
+        rank_down(h, at)
+
+
+@kernel
+def fits(h: Int64, bucket: Num) -> Num:
+    """Whether one more entry of the bucket (-1: of a new one) has room."""
+    if bucket < 0:
+        return (h[SPARE] >= 0 or h[TOP] < h[ROOM]) and has_run(h, 1)
+    record = records(h)[bucket]
+    return record[COUNT] < 1 << record[CLASS] or has_run(h, record[CLASS] + 1)
+
+
+@kernel
+def add(h: Int64, code: Num, a: Num, i: Num) -> None:
+    """Add an entry to the bucket of a code, which `fits`."""
+    bucket = find(h, code)
+    if bucket < 0:
+        bucket = open_bucket(h, code, 1)
+    record = records(h)[bucket]
+    if record[COUNT] == 1 << record[CLASS]:
+        move_run(h, bucket, record[CLASS] + 1)
+    heap.add(entries(h), record[START], record[COUNT], positions(h), a, i)
+    record[COUNT] += 1
+    if h[TRACKED]:
+        int32_at(h[HOMES], h[CAPACITY])[a & heap.SLOT] = bucket
+
+
+@kernel
+def take(h: Int64, bucket: Num, position: Num) -> None:
+    """Remove the entry at a position of a bucket, and the bucket with its last entry."""
+    record = records(h)[bucket]
+    heap.remove(entries(h), record[START], record[COUNT], positions(h), position)
+    record[COUNT] -= 1
+    if record[COUNT] == 0:
+        close_bucket(h, bucket)
+
+
+@kernel
+def shrink(h: Int64, bucket: Num) -> None:
+    """Move a bucket that became sparse into a smaller run, if one is free."""
+    record = records(h)[bucket]
+    if 0 < 4 * record[COUNT] <= 1 << record[CLASS] and has_run(h, record[CLASS] - 1):
+        move_run(h, bucket, record[CLASS] - 1)
+
+
+@kernel
+def evict_for(h: Int64, code: Num, key: Num) -> Num:
+    """Make room for a new code: the worst entry of the largest bucket goes."""
+    if h[RANKED] < 0:
+        rank_all(h)
+    table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
+    bucket = ranking[0]
+    slot = entries(h)[table[bucket, START], 0] & heap.SLOT
+    take(h, bucket, 0)
+    if table[bucket, COUNT] < 0:
+        h[RANKED] -= 1
+        ranking[0] = ranking[h[RANKED]]
+    else:
+        shrink(h, bucket)
+    if h[RANKED] > 0:
+        rank_down(h, 0)
+    add(h, code, (key << 32) | slot, h[WRITTEN])
+    ranking[h[RANKED]] = find(h, code)
+    h[RANKED] += 1
+    rank_up(h, h[RANKED] - 1)
+    return slot
+
+
+@kernel
+def store(h: Int64, code: Num, key: Num) -> Num:
+    """Apply the rule of the store to one newcomer: its slot, or DROP, or NO_ROOM."""
+    bucket = find(h, code)
+    if h[SIZE] < h[CAPACITY]:
+        if not fits(h, bucket):
+            return NO_ROOM
+        slot = h[SIZE]
+        add(h, code, (key << 32) | slot, h[WRITTEN])
+        h[SIZE] += 1
+    elif h[FIFO]:
+        if not fits(h, bucket):
+            return NO_ROOM
+        slot = h[WRITTEN] % h[CAPACITY]  # the oldest
+        home = int32_at(h[HOMES], h[CAPACITY])[slot]
+        take(h, home, positions(h)[slot])
+        add(h, code, (key << 32) | slot, h[WRITTEN])
+        shrink(h, home)
+    elif bucket >= 0:
+        arena, start = entries(h), records(h)[bucket, START]
+        if key < arena[start, 0] >> 32:
+            return DROP
+        slot = arena[start, 0] & heap.SLOT  # the oldest of the lowest key
+        count = records(h)[bucket, COUNT]
+        heap.replace_worst(arena, start, count, positions(h), (key << 32) | slot, h[WRITTEN])
+    elif h[EVICT]:
+        if not fits(h, bucket):
+            return NO_ROOM
+        slot = evict_for(h, code, key)
+    else:
+        return DROP
+    return slot
+
+
+@kernel
+def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, start: Num) -> Num:
+    """Store rows from `start` on; returns the first row for which there was no room.
+
+    Two passes, because finding places and copying rows evict each other from the cache.
+    """
+    held = int64_at(h[IDS], h[CAPACITY], 1)
+    stop = len(rows)
+    for k in range(start, len(rows)):
+        slot = store(h, np.int64(codes[k]), heap.order_key(rows[k, h[REWARD]]))
+        if slot == NO_ROOM:
+            stop = k
+            break
+        slots[k] = slot
+        if slot == DROP:
+            ids[k] = -1
+            h[DROPPED] += 1
+        else:
+            ids[k] = held[slot, 0] = h[WRITTEN]
+            h[WRITTEN] += 1
+    kept = float32_at(h[ROWS], h[CAPACITY], h[WIDTH])
+    for k in range(start, stop):
+        if slots[k] >= 0:
+            for c in range(h[WIDTH]):
+                kept[slots[k], c] = rows[k, c]
+    return stop
+
+
+@kernel
+def rekey(h: Int64, slots: Int64, ids: Int64, keys: Float32) -> None:
+    """Give entries still held under `ids` new order keys."""
+    arena, where = entries(h), positions(h)
+    held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
+    for k in range(len(slots)):
+        slot = slots[k]
+        if slot >= 0 and held[slot, 0] == ids[k]:
+            record = records(h)[homes[slot]]
+            word = (heap.order_key(keys[k]) << 32) | slot
+            heap.fix(arena, record[START], record[COUNT], where, where[slot], word, ids[k])
