@@ -16,8 +16,9 @@ def module_twin(network: Perceptron) -> nn.Sequential:
     """The same network as a module, with its own copy of the parameters."""
     parts: list[nn.Module] = []
     for layer in network.layers:
-        linear = nn.Linear(*layer.weight.shape)
-        linear.weight.data.copy_(layer.weight.t())
+        weight = layer.weight if layer is network.head else layer.weight.t()
+        linear = nn.Linear(weight.shape[1], weight.shape[0])
+        linear.weight.data.copy_(weight)
         linear.bias.data.copy_(layer.bias)
         parts.append(linear)
         if layer.gain.numel():

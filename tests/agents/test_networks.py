@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from references import module_twin
 from torch import Tensor, nn
 
 from lser.agents.networks import Perceptron, Tape, parameter_count, side_by_side
@@ -16,21 +17,6 @@ def random_perceptron(sizes: tuple[int, ...]) -> Perceptron:
     return Perceptron(sizes, vector)
 
 
-def module_twin(network: Perceptron) -> nn.Sequential:
-    parts: list[nn.Module] = []
-    for layer in network.layers:
-        linear = nn.Linear(*layer.weight.shape)
-        linear.weight.data.copy_(layer.weight.t())
-        linear.bias.data.copy_(layer.bias)
-        parts.append(linear)
-        if layer.gain.numel():
-            norm = nn.LayerNorm(layer.gain.numel())
-            norm.weight.data.copy_(layer.gain)
-            norm.bias.data.copy_(layer.shift)
-            parts += [norm, nn.ReLU()]
-    return nn.Sequential(*parts)
-
-
 def twin_gradients(module: nn.Sequential) -> list[Tensor]:
     found = []
     for part in module:
@@ -38,6 +24,7 @@ def twin_gradients(module: nn.Sequential) -> list[Tensor]:
             assert part.weight.grad is not None
             assert part.bias.grad is not None
             found += [part.weight.grad.t(), part.bias.grad]
+    found[-2] = found[-2].t()
     return found
 
 
@@ -68,8 +55,9 @@ def test_outputs_and_gradients_equal_autograd(sizes: tuple[int, ...]) -> None:
 def test_initial_weights_follow_linear_and_layer_norm_defaults() -> None:
     network = random_perceptron((91, 400, 300, 27))
     network.initialise(torch.Generator().manual_seed(0))
-    for layer, scale in zip(network.layers, (1.0, 1.0, 0.1), strict=True):
-        bound = scale * layer.weight.shape[0] ** -0.5
+    fans = ((91, 1.0), (400, 1.0), (300, 0.1))
+    for layer, (inputs, scale) in zip(network.layers, fans, strict=True):
+        bound = scale * inputs**-0.5
         assert layer.weight.abs().max() <= bound
         assert layer.bias.abs().max() <= bound
         assert layer.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.03)

@@ -1,17 +1,18 @@
 """What the three agents share: bounds, acting, target networks, and exact saving and loading."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from lser.agents.networks import Tape, side_by_side
 from lser.agents.noise import Noise
 from lser.agents.normaliser import Normaliser
 from lser.agents.optim import Adam
+from lser.agents.staging import Minibatch, Staging
 from lser.types import Batch, Bool, Float32
 
 
@@ -20,17 +21,6 @@ class Box(Protocol):
 
     low: Any
     high: Any
-
-
-class Tensors(NamedTuple):
-    """A batch on the agent's device, scalars as columns."""
-
-    observation: Tensor  # (b, O)
-    action: Tensor  # (b, A)
-    reward: Tensor  # (b, 1)
-    next_observation: Tensor  # (b, O)
-    terminated: Tensor  # (b, 1) bool
-    weights: Tensor  # (b, 1)
 
 
 class ActorCritic:
@@ -69,6 +59,7 @@ class ActorCritic:
 
         self._hidden = tuple(hidden)
         self._tapes: dict[str, Tape] = {}
+        self._staging = Staging(0, observation_dim, self.action_dim, self.device)
         actor = (observation_dim, *hidden, outputs_per_action * self.action_dim)
         critic = (observation_dim + self.action_dim, *hidden, 1)
         sizes = [actor] + [critic] * critics
@@ -100,8 +91,11 @@ class ActorCritic:
         explore = explore and self._exploring
         if explore and self._normaliser is not None:
             self._normaliser.see(observation)
+        if self._normaliser is not None:
+            observation = self._normaliser(observation)
         with torch.inference_mode():
-            action = self._choose(self._observe(observation), explore=explore).cpu().numpy()
+            inputs = torch.tensor(observation, dtype=torch.float32, device=self.device)
+            action = self._choose(inputs, explore=explore).cpu().numpy()
         bounded: Float32 = np.clip(action, self._low, self._high)
         return bounded
 
@@ -145,17 +139,16 @@ class ActorCritic:
 
     def _choose(self, observation: Tensor, *, explore: bool) -> Tensor:
         """Actions on the device, before they are clipped to the bounds."""
-        action = self._squash(
-            torch.tanh(self.actor.forward(observation, self._tape("act", len(observation))))
-        )
+        raw = self.actor.forward(observation, self._tape("act", len(observation)))
+        action = self._squash(torch.tanh(raw))
         if explore:
             noise = self._noise.sample(len(observation))
             action += self._half * torch.from_numpy(noise).to(self.device)
         return action
 
-    def _squash(self, tanh: Tensor) -> Tensor:
+    def _squash(self, tanh: Tensor, out: Tensor | None = None) -> Tensor:
         """From [-1, 1] to the bounds."""
-        return torch.addcmul(self._centre, self._half, tanh)
+        return torch.addcmul(self._centre, self._half, tanh, out=out)
 
     def _tape(self, name: str, rows: int) -> Tape:
         """The tape of that name, made anew only when the number of rows changes."""
@@ -164,33 +157,16 @@ class ActorCritic:
             tape = self._tapes[name] = Tape(self._hidden, rows, self.device)
         return tape
 
-    def _observe(self, observation: Float32) -> Tensor:
-        if self._normaliser is not None:
-            observation = self._normaliser(observation)
-        return self._tensor(observation)
-
-    def _tensor(self, array: NDArray[Any]) -> Tensor:
-        """The array on the device; on the CPU without a copy."""
-        if not array.flags.writeable:  # torch has no read-only tensors
-            array = array.copy()
-        return torch.from_numpy(array).to(self.device)
-
-    def _tensors(self, batch: Batch) -> Tensors:
-        observation, action = batch.observation, batch.action
-        expected = (len(observation), self.observation_dim + self.action_dim)
-        if (len(action), observation.shape[1] + action.shape[1]) != expected:
-            raise ValueError(
-                f"batch must have {self.observation_dim} observation and {self.action_dim} action "
-                f"columns, got {observation.shape} and {action.shape}"
+    def _load(self, batch: Batch) -> Minibatch:
+        """The batch on the device."""
+        if self._staging.rows != len(batch.reward):
+            self._staging = Staging(
+                len(batch.reward), self.observation_dim, self.action_dim, self.device
             )
-        return Tensors(
-            self._observe(observation),
-            self._tensor(action),
-            self._tensor(batch.reward).unsqueeze(1),
-            self._observe(batch.next_observation),
-            self._tensor(batch.terminated).unsqueeze(1),
-            self._tensor(batch.weights).unsqueeze(1),
-        )
+        if self._normaliser is not None:
+            observation, after = map(self._normaliser, (batch.observation, batch.next_observation))
+            batch = batch._replace(observation=observation, next_observation=after)
+        return self._staging.load(batch, self.discount)
 
 
 def _bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32, Float32]:

@@ -6,8 +6,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from lser.agents.actor_critic import ActorCritic, Box, Tensors
+from lser.agents.actor_critic import ActorCritic, Box
 from lser.agents.base import Learned
+from lser.agents.staging import Minibatch
 from lser.types import Batch
 
 
@@ -56,36 +57,34 @@ class DDPG(ActorCritic):
     @torch.inference_mode()
     def learn(self, batch: Batch) -> Learned:
         """One step of the critic, one of the actor, and one of the targets towards them."""
-        data = self._tensors(batch)
+        data = self._load(batch)
         error, critic_loss = self._fit_critic(data)
-        actor_loss = self._improve_actor(data.observation)
+        actor_loss = self._improve_actor(data)
         self.targets.lerp_(self.parameters, self.tau)
         return Learned({"critic": critic_loss, "actor": actor_loss}, error.cpu().numpy())
 
-    def _fit_critic(self, data: Tensors) -> tuple[Tensor, float]:
+    def _fit_critic(self, data: Minibatch) -> tuple[Tensor, float]:
         """Descend mean(weights · error²); returns the signed errors (b,) and that loss."""
         rows = len(data.reward)
-        actor_tape, tape = self._tape("actor", rows), self._tape("critic", rows)
-        raw = self.target_actor.forward(data.next_observation, actor_tape)
-        next_inputs = torch.cat((data.next_observation, self._squash(torch.tanh(raw))), 1)
-        next_value = self.target_critics[0].forward(next_inputs, tape)
-        next_value.masked_fill_(data.terminated, 0.0)
-        target = torch.add(data.reward, next_value, alpha=self.discount)
+        raw = self.target_actor.forward(data.next_observation, self._tape("actor", rows))
+        self._squash(torch.tanh(raw), out=data.next_action)
+        tape = self._tape("critic", rows)
+        next_value = self.target_critics[0].forward(data.next_inputs, tape)
+        target = torch.addcmul(data.reward, data.discount, next_value)
 
-        value = self.critics[0].forward(torch.cat((data.observation, data.action), 1), tape)
-        error = target - value
+        error = target - self.critics[0].forward(data.inputs, tape)
         weighted = data.weights * error
         self.critics[0].backward(weighted * (-2 / rows), tape, into=self.critic_gradients[0])
         self._critic_adam.step()
         return error.view(-1), torch.dot(weighted.view(-1), error.view(-1)).item() / rows
 
-    def _improve_actor(self, observation: Tensor) -> float:
-        """Climb the first critic's value of the actor's own actions; returns minus that value."""
-        rows = len(observation)
+    def _improve_actor(self, data: Minibatch) -> float:
+        """Climb the critic's value of the actor's own actions; returns minus that value."""
+        rows = len(data.reward)
         actor_tape, tape = self._tape("actor", rows), self._tape("critic", rows)
-        tanh = torch.tanh(self.actor.forward(observation, actor_tape))
-        inputs = torch.cat((observation, self._squash(tanh)), 1)
-        value = self.critics[0].forward(inputs, tape)
+        tanh = torch.tanh(self.actor.forward(data.observation, actor_tape))
+        self._squash(tanh, out=data.action)  # in place of the replayed action, now used up
+        value = self.critics[0].forward(data.inputs, tape)
         downhill = torch.full_like(value, -1 / rows)
         gradient = self.critics[0].input_gradient(downhill, tape, first=self.observation_dim)
         gradient = torch.ops.aten.tanh_backward(gradient * self._half, tanh)

@@ -1,7 +1,7 @@
-"""LayerNorm and ReLU as one pass over memory: compiled for the CPU, torch operations elsewhere.
+"""What happens between matrix products: compiled loops for the CPU, torch operations elsewhere.
 
-Between two matrix products of a small network torch would run three or four operations that each
-read and write the whole activation; fused they cost a quarter of that (benchmarks/learner.py).
+Torch would run LayerNorm, ReLU and Adam as several operations that each read and write whole
+arrays; fused into one pass they cost a third of that on the CPU (benchmarks/learner.py).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,10 @@ from torch import Tensor
 
 from lser.types import Float32
 
-EPSILON = 1e-5  # of nn.LayerNorm
+EPSILON = np.float32(1e-5)  # of nn.LayerNorm
+ONE_MINUS_BETA1 = np.float32(0.1)  # these three of torch.optim.Adam
+ONE_MINUS_BETA2 = np.float32(0.001)
+ADAM_EPSILON = np.float32(1e-8)
 
 
 class Kernels(NamedTuple):
@@ -24,13 +27,14 @@ class Kernels(NamedTuple):
     forward: Callable[..., None]
     backward: Callable[..., None]
     backward_inputs: Callable[..., None]
+    adam: Callable[..., None]
 
 
 def kernels_for(device: torch.device) -> Kernels:
     """Compiled loops on the CPU, torch operations on anything else."""
     if device.type == "cpu":
-        return Kernels(Tensor.numpy, forward, backward, backward_inputs)
-    return Kernels(_same, forward_torch, backward_torch, backward_inputs_torch)
+        return Kernels(Tensor.numpy, forward, backward, backward_inputs, adam)
+    return Kernels(_same, forward_torch, backward_torch, backward_inputs_torch, adam_torch)
 
 
 # Sums may be reordered, as SIMD needs; NaN and infinity still propagate.
@@ -55,7 +59,7 @@ def forward(
         square = zero
         for j in range(width):
             square += (normal[i, j] - mean) ** 2
-        factor = np.float32(1) / np.sqrt(square * share + np.float32(EPSILON))
+        factor = np.float32(1) / np.sqrt(square * share + EPSILON)
         rstd[i] = factor
         for j in range(width):
             value = (normal[i, j] - mean) * factor
@@ -123,12 +127,28 @@ def backward_inputs(
             gradient[i, j] = factor * (scaled - mean - normal[i, j] * slope)
 
 
+@_compiled
+def adam(
+    values: Float32,
+    gradient: Float32,
+    mean: Float32,
+    square: Float32,
+    rate: np.float32,
+    correction: np.float32,
+) -> None:
+    """Update both moments and move the values by -rate · mean / (correction · √square + ε)."""
+    for i in range(values.size):
+        mean[i] += ONE_MINUS_BETA1 * (gradient[i] - mean[i])
+        square[i] += ONE_MINUS_BETA2 * (gradient[i] ** 2 - square[i])
+        values[i] -= rate * mean[i] / (np.sqrt(square[i]) * correction + ADAM_EPSILON)
+
+
 def forward_torch(
     normal: Tensor, gain: Tensor, shift: Tensor, outputs: Tensor, rstd: Tensor
 ) -> None:
     """`forward` for any device."""
     variance, mean = torch.var_mean(normal, 1, correction=0, keepdim=True)
-    torch.rsqrt(variance.view(-1) + EPSILON, out=rstd)
+    torch.rsqrt(variance.view(-1) + float(EPSILON), out=rstd)
     normal.sub_(mean).mul_(rstd.unsqueeze(1))
     torch.addcmul(shift, normal, gain, out=outputs).relu_()
 
@@ -158,6 +178,21 @@ def backward_inputs_torch(
     gradient.mul_(outputs > 0).mul_(gain)
     slope = (gradient * normal).mean(1, keepdim=True)
     gradient.sub_(gradient.mean(1, keepdim=True)).sub_(normal * slope).mul_(rstd.unsqueeze(1))
+
+
+def adam_torch(
+    values: Tensor,
+    gradient: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    rate: np.float32,
+    correction: np.float32,
+) -> None:
+    """`adam` for any device."""
+    mean.lerp_(gradient, float(ONE_MINUS_BETA1))
+    square.lerp_(gradient * gradient, float(ONE_MINUS_BETA2))
+    scale = square.sqrt().mul_(float(correction)).add_(float(ADAM_EPSILON))
+    values.addcdiv_(mean, scale, value=-float(rate))
 
 
 def _same(tensor: Tensor) -> Tensor:
