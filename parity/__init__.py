@@ -1,0 +1,1 @@
+"""Ours beside the original simulators, on fresh seeds: ``python -m parity``."""
