@@ -1,4 +1,4 @@
-"""Imports point one way: cli -> report, adapters -> experiments -> training -> the three -> types."""
+"""Imports point one way, from the command line down to the types."""
 
 import ast
 from pathlib import Path

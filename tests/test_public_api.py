@@ -5,6 +5,8 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import lser
 
 
@@ -27,17 +29,15 @@ def test_packages_export_what_they_list():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    try:
-        lser.NoSuchThing  # noqa: B018
-    except AttributeError as error:
-        assert "NoSuchThing" in str(error)
-    else:
-        raise AssertionError("lser.NoSuchThing exists")
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        _ = lser.NoSuchThing
 
 
 def test_importing_lser_loads_neither_torch_nor_numba():
     code = "import lser, sys; print([m for m in ('torch', 'numba', 'scipy') if m in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 

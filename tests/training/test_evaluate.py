@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from worlds import counting
 
 from lser.training.evaluate import evaluate, ratio
-from worlds import counting
 
 
 class Still:

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from worlds import counting
 
 from lser.agents.base import Learned
 from lser.training.loop import Progress, train
 from lser.types import Batch
-from worlds import counting
 
 
 class Diary:

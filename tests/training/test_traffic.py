@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from worlds import counting
 
 from lser.training.traffic import Traffic
-from worlds import counting
 
 MODES = list(AutoresetMode)
 ACTION = np.zeros((2, 1), np.float32)

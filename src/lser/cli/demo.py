@@ -44,9 +44,7 @@ def _arguments(
 def cells(sessions: int, seeds: int) -> list[Experiment]:
     """The demo's runs: both memories at equal settings, all memories of a seed together."""
     return [
-        replace(
-            lasting(preset("bazaar", memory), sessions), study="demo", label=memory, seed=seed
-        )
+        replace(lasting(preset("bazaar", memory), sessions), study="demo", label=memory, seed=seed)
         for seed in range(seeds)
         for memory in MEMORIES
     ]

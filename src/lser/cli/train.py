@@ -112,7 +112,9 @@ def execute(
         try:
             run.go(watch)
         except Interrupted:
-            print(f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr)
+            print(
+                f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr
+            )
             return 130
     record = records.load(folder)
     if tensorboard:
@@ -124,10 +126,10 @@ def execute(
 def _tensorboard(record: records.Record) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
-    with SummaryWriter(str(record.path / "tensorboard")) as writer:  # type: ignore[no-untyped-call]
+    with SummaryWriter(str(record.path / "tensorboard")) as writer:
         for line in record.curve:
             for key in ("metric", "reward", "length"):
-                writer.add_scalar(f"evaluation/{key}", line[key], int(line["steps"]))  # type: ignore[no-untyped-call]
+                writer.add_scalar(f"evaluation/{key}", line[key], int(line["steps"]))
 
 
 def _leading_names(argv: list[str]) -> tuple[list[str], list[str]]:

@@ -32,6 +32,7 @@ from lser.replay import (
     AttentiveReplay,
     ConstantCode,
     DynamicReplay,
+    Encoder,
     HindsightReplay,
     LocalityReplay,
     PrioritizedReplay,
@@ -181,7 +182,13 @@ def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: in
 def _locality(
     experiment: Experiment, knobs: Lser, sizes: tuple[int, int, int], seed: int
 ) -> LocalityReplay:
-    encoder = {"simhash": None, "constant": ConstantCode(), "random": RandomCode()}[knobs.codes]
+    match knobs.codes:
+        case "simhash":
+            encoder: Encoder | None = None  # the memory's own
+        case "constant":
+            encoder = ConstantCode()
+        case "random":
+            encoder = RandomCode(bits=knobs.bits, seed=seed)
     return LocalityReplay(
         *sizes,
         bits=knobs.bits,

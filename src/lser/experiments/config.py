@@ -12,6 +12,28 @@ from lser.simulators.long_term_satisfaction import Params as LongTermSatisfactio
 from lser.simulators.recogym import Params as RecoGym
 from lser.simulators.virtual_taobao import Params as VirtualTaobao
 
+__all__ = [
+    "Aer",
+    "Agent",
+    "Bazaar",
+    "Ddpg",
+    "Der",
+    "Experiment",
+    "Her",
+    "InterestEvolution",
+    "LongTermSatisfaction",
+    "Lser",
+    "Memory",
+    "Per",
+    "RecoGym",
+    "Sac",
+    "Ser",
+    "Simulator",
+    "Td3",
+    "Uniform",
+    "VirtualTaobao",
+]
+
 Simulator = Bazaar | VirtualTaobao | InterestEvolution | LongTermSatisfaction | RecoGym
 
 

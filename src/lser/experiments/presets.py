@@ -32,11 +32,12 @@ def preset(
     simulator: str = "bazaar",
     memory: str = "lser",
     agent: str = "ddpg",
+    *,
     scale: Scale = "paper",
 ) -> Experiment:
     """The experiment for these names at `scale`; unknown names are errors that say what is near."""
     kind = nearest("simulator", simulator, SIMULATORS)
-    sessions = nearest("scale", scale, SESSIONS[simulator])
+    sessions = SESSIONS[simulator][scale]
     return Experiment(
         simulator=kind(),
         memory=nearest("memory", memory, MEMORIES),

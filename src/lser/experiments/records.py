@@ -87,11 +87,11 @@ def find(root: Path | str) -> list[Record]:
     if not base.exists():
         raise ValueError(f"root={str(base)!r} does not exist")
     if base.is_file():
-        return _ordered(_unpack(base))
+        return ordered(_unpack(base))
     records = [load(file.parent) for file in sorted(base.rglob(EXPERIMENT))]
     for file in sorted(base.rglob(PACKED)):
         records += _unpack(file)
-    return _ordered(records)
+    return ordered(records)
 
 
 def pack(records: Iterable[Record], path: Path | str) -> Path:
@@ -106,7 +106,7 @@ def pack(records: Iterable[Record], path: Path | str) -> Path:
                 "final": record.final,
             }
         )
-        for record in _ordered(records)
+        for record in ordered(records)
     ]
     buffer = io.BytesIO()
     # mtime 0 and no file name: gzip would otherwise store both in its header.
@@ -121,7 +121,7 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _ordered(records: Iterable[Record]) -> list[Record]:
+def ordered(records: Iterable[Record]) -> list[Record]:
     """Sorts by content and not by path, so that moving records changes nothing downstream."""
     return sorted(
         records,

@@ -196,7 +196,7 @@ def _stop_flag() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and SIGTERM into a question asked between steps, so that no step is torn."""
     asked: list[int] = []
 
-    def note(number: int, frame: object) -> None:
+    def note(number: int, _: object) -> None:
         asked.append(number)
         if len(asked) > 1:  # asked twice: do not wait for the step to end
             raise KeyboardInterrupt

@@ -68,7 +68,7 @@ def agents(scale: Scale) -> Iterator[Experiment]:
     sessions = {"quick": 100, "medium": 4_000, "paper": 90_000}[scale]
     for agent in ("ddpg", "td3", "sac"):
         for memory in ("lser", "uniform"):
-            run = lasting(preset("virtual-taobao", memory, agent, scale), sessions)
+            run = lasting(preset("virtual-taobao", memory, agent, scale=scale), sessions)
             yield _cell(run, "agents", f"{agent}, {memory}")
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from json import dumps
 from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lser.experiments import progress, records
 from lser.experiments.catalogue import from_json, to_json
@@ -19,7 +20,7 @@ from lser.experiments.config import Experiment
 class Job(NamedTuple):
     """An experiment and the folder of its record; plain data, so that any engine can carry it."""
 
-    experiment: dict[str, object]
+    experiment: dict[str, Any]
     folder: str
     command: str
 
@@ -61,7 +62,7 @@ class Processes:
         """Keep `workers` runs going; stop them cleanly (with checkpoints) when interrupted."""
         context = multiprocessing.get_context("spawn")
         queue = list(reversed(jobs))
-        running: dict[int, tuple[multiprocessing.process.BaseProcess, Job]] = {}
+        running: dict[int, tuple[SpawnProcess, Job]] = {}
         try:
             while queue or running:
                 while queue and len(running) < self.workers:

@@ -52,8 +52,6 @@ class Progress:
             self.times[part] += perf_counter() - start
 
 
-
-
 def train(
     env: VectorEnv[Any, Any, Any] | Traffic,
     agent: Agent,
