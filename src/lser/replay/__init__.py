@@ -2,11 +2,16 @@
 
 from pathlib import Path
 
+from lser.replay.attentive import AttentiveReplay
 from lser.replay.base import Replay, State
 from lser.replay.controls import ConstantCode, RandomCode
+from lser.replay.dynamic import DynamicReplay
 from lser.replay.hashing import E2LSH, Encoder, SimHash
+from lser.replay.hindsight import HindsightReplay
 from lser.replay.locality import LocalityReplay
 from lser.replay.persistence import load
+from lser.replay.prioritized import PrioritizedReplay
+from lser.replay.selective import SelectiveReplay
 from lser.replay.store import Store
 from lser.replay.uniform import UniformReplay
 
@@ -14,16 +19,26 @@ from lser.replay.uniform import UniformReplay
 KINDS: dict[str, type[Replay]] = {
     LocalityReplay.KIND: LocalityReplay,
     UniformReplay.KIND: UniformReplay,
+    PrioritizedReplay.KIND: PrioritizedReplay,
+    DynamicReplay.KIND: DynamicReplay,
+    AttentiveReplay.KIND: AttentiveReplay,
+    SelectiveReplay.KIND: SelectiveReplay,
+    HindsightReplay.KIND: HindsightReplay,
 }
 
 __all__ = [
     "E2LSH",
     "KINDS",
+    "AttentiveReplay",
     "ConstantCode",
+    "DynamicReplay",
     "Encoder",
+    "HindsightReplay",
     "LocalityReplay",
+    "PrioritizedReplay",
     "RandomCode",
     "Replay",
+    "SelectiveReplay",
     "SimHash",
     "State",
     "Store",

@@ -5,10 +5,10 @@ are seven levels deep. A parent is always recomputed as the sum of its children,
 a difference, so rounding does not build up however long the tree lives.
 """
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lser.replay.compiled import kernel
 from lser.types import Int64
 
 WIDTH = 8
@@ -44,7 +44,8 @@ class SumTree:
 
     def set(self, slots: Int64, priorities: ArrayLike) -> None:
         """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
-        values = np.broadcast_to(np.asarray(priorities, dtype=np.float64), slots.shape)
+        values = np.empty(len(slots))
+        values[:] = priorities
         _set(self._nodes, self._starts, slots, values)
 
     def find(self, points: Float64) -> Int64:
@@ -54,7 +55,7 @@ class SumTree:
         return slots
 
 
-@numba.njit(cache=True)
+@kernel
 def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
     levels = len(starts)
     for i in range(len(slots)):
@@ -70,7 +71,7 @@ def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
             family //= WIDTH
 
 
-@numba.njit(cache=True)
+@kernel
 def _find(nodes: Float64, starts: Int64, points: Float64, slots: Int64) -> None:
     levels = len(starts)
     total = 0.0
