@@ -26,6 +26,7 @@ def write(folder: Path, *, label: str = "lser", seed: int = 0, done: bool = True
     (folder / records.CURVE).write_text(json.dumps(line) + "\n")
     if done:
         (folder / records.FINAL).write_text(json.dumps(line))
+        (folder / records.TIMES).write_text(json.dumps({"env": 2.0}))
     return folder
 
 
@@ -35,7 +36,7 @@ def test_a_folder_is_read_whole(tmp_path: Path) -> None:
     assert (record.memory, record.agent, record.seed) == ("lser", "ddpg", 3)
     assert (record.status, record.metric) == ("done", "ctr")
     assert record.curve == [{"sessions": 10, "metric": 0.5}]
-    assert record.final == {"sessions": 10, "metric": 0.5}
+    assert record.final == {"sessions": 10, "metric": 0.5, "times": {"env": 2.0}}
 
 
 def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:

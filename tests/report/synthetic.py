@@ -26,6 +26,7 @@ def record(
     memory: dict[str, Any] | None = None,
     agent: str = "ddpg",
     horizon: str = "continuing",
+    capacity: int = 1_000_000,
     sessions: int = 15_000,
     points: int = 30,
     spread: float = 0.06,
@@ -52,7 +53,7 @@ def record(
         experiment={
             "study": study, "label": label, "simulator": simulator, "memory": memory,
             "agent": {"name": agent}, "users": 10, "sessions": sessions, "horizon": horizon,
-            "batch_size": 128, "seed": seed, "metric": metric,
+            "batch_size": 128, "capacity": capacity, "seed": seed, "metric": metric,
         },
         meta={
             "status": status,
@@ -98,7 +99,7 @@ def small_studies(seeds: int = 5) -> list[Record]:
     """The epsilon, ablation, hyperplane, horizon, agent and map studies."""
     found = []
     epsilon = {"greedy 0": 0.7, "greedy 0.9": 0.9, "greedy 0.99": 0.87, "greedy 1": 0.46,
-               "T_r 0.95": 0.91}  # fmt: skip
+               "greedy 0.9, T_r 0.95": 0.91}  # fmt: skip
     bits = {2: 0.8, 4: 0.86, 6: 0.88, 8: 0.9, 10: 0.91, 14: 0.82, 18: 0.7, 24: 0.6}
     for seed in range(seeds):
         for label, level in epsilon.items():
@@ -108,17 +109,17 @@ def small_studies(seeds: int = 5) -> list[Record]:
             found.append(record("hyperplanes", f"{count} bits", seed, level=level, memory=memory))
         for memory_name in ("lser", "lser-p", "lser-s"):
             for capacity in (10_000, 100_000, 1_000_000):
-                memory = {"name": memory_name, "capacity": capacity}
                 label = f"{memory_name} @ 1e{round(math.log10(capacity))}"
                 level = LEVELS[memory_name]
-                found.append(record("ablation", label, seed, level=level, memory=memory))
-        for memory_name in ("lser", "uniform"):
+                found.append(record("ablation", label, seed, level=level, capacity=capacity,
+                                    memory={"name": memory_name}))  # fmt: skip
+        for memory_name in ("lser", "uniform", "reward-top"):
             found += _pairs(memory_name, seed)
     return found
 
 
 def _pairs(name: str, seed: int) -> list[Record]:
-    gain = 0.2 if name == "lser" else 0.0
+    gain = {"lser": 0.2, "reward-top": 0.1}.get(name, 0.0)
     found = [
         record("horizon", f"{name} @ {horizon}", seed, level=0.1 + gain, memory={"name": name},
                horizon=horizon)
@@ -133,7 +134,8 @@ def _pairs(name: str, seed: int) -> list[Record]:
         for dependence in (0.0, 0.5, 1.0):
             simulator = {"name": "bazaar", "sparsity": sparsity, "state_dependence": dependence}
             level = 0.5 + gain * (dependence - 0.3)
-            found.append(record("bazaar-map", name, seed, level=level, simulator=simulator))
+            found.append(record("bazaar-map", f"{name}, sparsity {sparsity}", seed, level=level,
+                                simulator=simulator, memory={"name": name}))  # fmt: skip
     return found
 
 

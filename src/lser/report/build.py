@@ -48,7 +48,7 @@ def demo_page(
     seed: int = 0,
     title: str = "LSER and uniform replay, side by side",
 ) -> Path:
-    """Writes one self-contained page with curves, dots and a table to the file ``out``."""
+    """Writes ``index.html`` to the folder ``out``: curves, runs, a table and what they show."""
     runs = list(records)
     found = studies(runs)
     panels = [panel for study in found for panel in study.panels]
@@ -59,9 +59,7 @@ def demo_page(
             name=panel.name,
             title=tables.title(panel),
             question=_settings(panel),
-            findings=[
-                f"{tables.place(panel)}: {wording.best_against_reference(panel, seed=seed)}."
-            ],
+            findings=[],
             parts=[
                 Part("", _panel_figures(panel, study, seed), [tables.scores(panel, seed=seed)]),
             ],
@@ -78,7 +76,7 @@ def demo_page(
         notes=_notes(found, runs),
         files=False,
     )
-    target = Path(out)
+    target = Path(out) / "index.html"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return target
@@ -182,12 +180,17 @@ def _times_section(study: Study) -> list[Section]:
 
 
 def _map_part(study: Study, seed: int) -> Part:
-    text = wording.bazaar_map(study, seed=seed)
-    figure = render(
-        "bazaar-map-gain", plots.bazaar_map(study, seed=seed), sentence=f"{text} Bold: clear.",
-        alt=f"Heat map of LSER minus uniform. {text}", command=_command(study), size=(4.8, 4.0),
-    )  # fmt: skip
-    return Part("", [figure], [tables.map_table(study, seed=seed)])
+    rivals = wording.map_rivals(study)
+    texts = {name: wording.bazaar_map(study, name, seed=seed) for name in rivals}
+    drawn = [
+        render(
+            f"bazaar-map-over-{name}", plots.bazaar_map(study, name, seed=seed),
+            sentence=f"{text} Clear differences are bold.", command=_command(study),
+            alt=f"Heat map of LSER minus {name_of(name)}. {text}", size=(4.8, 4.0),
+        )
+        for name, text in texts.items()
+    ]  # fmt: skip
+    return Part("", drawn, [tables.map_table(study, name, seed=seed) for name in rivals])
 
 
 def _save(folder: Path, sections: list[Section], unused: tables.Table) -> None:
@@ -212,7 +215,9 @@ def _command(study: Study) -> str:
 
 def _settings(panel: Panel) -> str:
     run = panel.arms[0].runs[0].experiment
-    dials = [f"{k} {v}" for k, v in run["simulator"].items() if k != "name" and v is not None]
+    dials = [
+        f"{k} {v}" for k, v in sorted(run["simulator"].items()) if k != "name" and v is not None
+    ]
     shared = [
         f"{key.replace('_', ' ')} {run[key]}" for key in ("users", "batch_size") if key in run
     ]
@@ -265,9 +270,11 @@ def _provenance(runs: list[Record]) -> list[tuple[str, str]]:
         return "; ".join(sorted({str(value) for value in values if value}))
 
     def flat(key: str) -> list[str]:
-        return [", ".join(f"{k} {v}" for k, v in (r.meta.get(key) or {}).items()) for r in runs]
+        return [
+            ", ".join(f"{k} {v}" for k, v in sorted((r.meta.get(key) or {}).items())) for r in runs
+        ]
 
-    commands = list(dict.fromkeys(str(r.meta["command"]) for r in runs if r.meta.get("command")))
+    commands = sorted({str(r.meta["command"]) for r in runs if r.meta.get("command")})
     shown = "; ".join(commands[:8]) + (f"; and {len(commands) - 8} more" if commands[8:] else "")
     pairs = [
         ("Commands", shown),

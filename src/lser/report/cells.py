@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from lser.experiments.records import Record
+from lser.experiments.records import Record, ordered
 from lser.report.stats import Float64, area_under_curve
 
 MEMORIES = (
-    *("lser", "lser-p", "lser-s", "per", "der", "aer", "ser", "her"),
-    *("reward-top", "random-code", "uniform"),
+    *("lser", "lser-p", "lser-s", "per", "der", "der-uniform", "aer", "ser"),
+    *("her", "her-balanced", "reward-top", "random-code", "uniform"),
 )
 STUDIES = (
     *("comparison", "running-time", "epsilon", "ablation", "hyperplanes", "bazaar-map"),
@@ -114,7 +114,7 @@ class Study:
 def studies(records: Iterable[Record]) -> list[Study]:
     """Sorts ``records`` into studies; unfinished, failed and repeated runs are left out."""
     groups: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
+    for record in ordered(records):
         groups[record.study].append(record)
     return [_study(name, groups[name]) for name in sorted(groups, key=_rank(STUDIES))]
 
@@ -185,8 +185,8 @@ def _place(record: Record) -> tuple[str, str]:
     elif which:
         value = experiment.get(which, "")
         setting = str(value["name"] if isinstance(value, dict) else value)
-    elif record.study == "ablation" and "capacity" in experiment["memory"]:
-        setting = f"capacity {float(experiment['memory']['capacity']):,.0f}"
+    elif record.study == "ablation" and "capacity" in experiment:
+        setting = f"capacity {experiment['capacity']:,}"
     else:
         setting = record.label.partition(" @ ")[2]
     return record.simulator, setting

@@ -91,7 +91,7 @@ def _tidy(svg: str) -> str:
 def _inline(figure: Figure) -> str:
     """The SVG as a labelled image inside a page: ids made unique, ink the page's own colour."""
     svg = figure.svg[figure.svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<(metadata|style).*?</\1>\s*", "", svg, flags=re.DOTALL)  # style: the page's
     svg = re.sub(r'\bid="', f'id="{figure.name}-', svg)
     svg = re.sub(r'(url\(#|xlink:href="#)', rf"\g<1>{figure.name}-", svg)
     svg = svg.replace(INK, "currentColor")

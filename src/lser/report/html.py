@@ -42,6 +42,7 @@ nav li { margin: 0; } nav a { display: inline-block; padding: .2rem 0; }
 .figures { columns: 2 27rem; column-gap: 2rem; margin-top: 1rem; }
 figure { margin: 0 0 1.5rem; max-width: 35rem; break-inside: avoid; }
 figure svg { display: block; width: 100%; height: auto; color: var(--ink); }
+figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figcaption p { margin: .35rem 0; }
 code { font: .85em ui-monospace, "Liberation Mono", monospace; background: var(--panel);
   padding: .1em .35em; border-radius: .25rem; overflow-wrap: anywhere; }

@@ -8,7 +8,7 @@ import numpy as np
 from lser.report.cells import Arm, Panel, Study, map_coordinates, rng_for
 from lser.report.estimates import estimates, versus
 from lser.report.figures import Draw
-from lser.report.stats import Float64, Interval, bootstrap_curves, performance_profile
+from lser.report.stats import Float64, Interval, bootstrap_curves, has_scipy, performance_profile
 from lser.report.style import INK, Look, look, name_of, number
 from lser.report.tables import PARTS, mean_times
 
@@ -63,7 +63,8 @@ def forest(panel: Panel, *, seed: int) -> Draw:
             axes.plot([], [], color=INK, marker="o", markersize=5, linewidth=3.0)[0],
             axes.plot([], [], color=INK, marker="o", mfc="none", markersize=5, linewidth=1.2)[0],
         ]
-        names = ["IQM, bootstrap interval", "mean, t-interval"]
+        kind = "t-interval" if has_scipy() else "bootstrap"
+        names = ["IQM, bootstrap interval", f"mean, {kind}"]
         figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8.5)
 
     return draw
@@ -153,12 +154,12 @@ def trend(panel: Panel, *, seed: int) -> Draw:
     return draw
 
 
-def bazaar_map(study: Study, *, seed: int) -> Draw:
-    """LSER minus uniform over sparsity and state dependence, with values and intervals."""
+def bazaar_map(study: Study, against: str, *, seed: int) -> Draw:
+    """LSER minus another memory over sparsity and state dependence, with intervals."""
     cells = {
-        map_coordinates(arm.runs[0]): versus(arm, panel.reference, seed=seed, key=panel.name)
+        map_coordinates(arm.runs[0]): versus(arm, other, seed=seed, key=panel.name)
         for panel in study.panels
-        if panel.reference is not None and (arm := panel.arm("lser")) is not None
+        if (arm := panel.arm("lser")) is not None and (other := panel.arm(against)) is not None
     }
     rows, columns = (sorted({key[axis] for key in cells}) for axis in (0, 1))
     values = np.full((len(rows), len(columns)), np.nan)
@@ -171,14 +172,14 @@ def bazaar_map(study: Study, *, seed: int) -> Draw:
         image = axes.pcolormesh(values, cmap="PuOr_r", vmin=-limit, vmax=limit)
         for (sparsity, dependence), found in cells.items():
             place = (columns.index(dependence) + 0.5, rows.index(sparsity) + 0.5)
-            _cell_text(axes, place, found.difference, limit, sure=found.difference.excludes_zero)
+            _cell_text(axes, place, found.difference, limit, columns=len(columns))
         axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{value:g}" for value in columns])
         axes.set_yticks(np.arange(len(rows)) + 0.5, [f"{value:g}" for value in rows])
         axes.set_xlabel("state dependence")
         axes.set_ylabel("sparsity (CTR of random actions)")
         axes.grid(visible=False)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
-        bar.set_label("LSER minus uniform")
+        bar.set_label(f"LSER minus {name_of(against)}")
         bar.outline.set_visible(False)
 
     return draw
@@ -247,12 +248,16 @@ def _stack(values: Float64, near: float) -> Float64:
 
 
 def _cell_text(
-    axes: Any, place: tuple[float, float], found: Interval, limit: float, *, sure: bool
+    axes: Any, place: tuple[float, float], found: Interval, limit: float, *, columns: int
 ) -> None:
     # The cell's own colour decides: white on the dark ends of the scale, black on its middle.
     colour = "#ffffff" if abs(found.estimate) > 0.55 * limit else "#000000"
+    weight = "bold" if found.excludes_zero else "normal"
     x, y = place
+    # About 27 points of text size fit side by side; past four columns the ends take two lines.
+    gap, room = (", ", 27) if columns <= 4 else (",\n", 50)
+    ends = f"[{number(found.low, sign=True)}{gap}{number(found.high, sign=True)}]"
     axes.text(x, y + 0.02, number(found.estimate, sign=True), ha="center", va="bottom",
-              color=colour, fontsize=10, fontweight="bold" if sure else "normal")  # fmt: skip
-    ends = f"[{number(found.low, sign=True)}, {number(found.high, sign=True)}]"
-    axes.text(x, y - 0.04, ends, ha="center", va="top", color=colour, fontsize=6.5)
+              color=colour, fontsize=min(11, 40 / columns), fontweight=weight)  # fmt: skip
+    axes.text(x, y - 0.04, ends, ha="center", va="top", color=colour,
+              fontsize=min(7.5, room / columns))  # fmt: skip

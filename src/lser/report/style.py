@@ -29,15 +29,19 @@ _LOOKS = {
     "random-code": Look("#95743a", ">", 1.4),
     "lser-p": Look("#b5467c", "p", 1.6),
     "lser-s": Look("#2e86ab", "h", 1.6),
+    "der-uniform": Look("#5f8aa8", "1", 1.4),
+    "her-balanced": Look("#a8842e", "2", 1.4),
 }
 # A ramp for arms that are settings of one memory; none of its steps is a memory's colour.
-_RAMP = ("#14917d", "#4d8fcc", "#7b7fdb", "#a768cf", "#c7519f", "#d9476f", "#b03a3a", "#7d4b2a")
+_RAMP = ("#14917d", "#4d8fcc", "#7b7fdb", "#a768cf", "#c7519f", "#d9476f", "#c4604a", "#a3763f")
 _MARKERS = ("o", "^", "D", "v", "P", "X", "s", "p")
 
 _NAMES = {
     **{name: name.upper() for name in ("lser", "lser-p", "lser-s")},
     **{name: name.upper() for name in ("per", "der", "aer", "ser", "her")},
     **{name: name.upper() for name in ("ddpg", "td3", "sac")},
+    "der-uniform": "DER, drawn uniformly",
+    "her-balanced": "HER, balanced",
     "virtual-taobao": "VirtualTaobao",
     "long-term-satisfaction": "RecSim long-term satisfaction",
     "interest-evolution": "RecSim interest evolution",

@@ -41,6 +41,10 @@ class Table:
             for line in lines
         )
 
+    def __str__(self) -> str:
+        """The table as a terminal shows it."""
+        return self.text()
+
     def text(self) -> str:
         """The table in aligned columns, for a terminal."""
         lines = [self.columns, *self.rows]
@@ -153,7 +157,7 @@ def times(panel: Panel) -> Table:
 def mean_times(panel: Panel, name: str) -> dict[str, float]:
     """The mean time of each part over the runs of an arm; empty where none was recorded."""
     runs = arm.runs if (arm := panel.arm(name)) else ()
-    found = [run.final["times"] for run in runs if run.final and "times" in run.final]
+    found = [run.final["times"] for run in runs if run.final and run.final.get("times")]
     if not found:
         return {}
     return {
@@ -162,28 +166,32 @@ def mean_times(panel: Panel, name: str) -> dict[str, float]:
     }
 
 
-def map_table(study: Study, *, seed: int) -> Table:
-    """LSER minus uniform in every cell of the Bazaar map."""
+def map_table(study: Study, against: str, *, seed: int) -> Table:
+    """LSER minus another memory in every cell of the Bazaar map."""
     rows = []
     for panel in study.panels:
-        arm, reference = panel.arm("lser"), panel.reference
-        if arm is None or reference is None:
+        arm, other = panel.arm("lser"), panel.arm(against)
+        if arm is None or other is None:
             continue
-        found = versus(arm, reference, seed=seed, key=panel.name)
+        found = versus(arm, other, seed=seed, key=panel.name)
         sparsity, dependence = map_coordinates(arm.runs[0])
         rows.append(
             (
                 f"{sparsity:g}, {dependence:g}",
                 str(found.pairs),
                 number(float(arm.values.mean())),
-                number(float(reference.values.mean())),
+                number(float(other.values.mean())),
                 interval(found.difference, sign=True),
                 SHORT.get(found.verdict, "too few seeds"),
             )
         )
-    columns = ("sparsity, state dependence", "seeds", "LSER", "uniform", "difference", "reading")
-    caption = "Bazaar: mean final scores, and the paired difference with its 95 % interval."
-    return Table("bazaar-map-difference", caption, columns, tuple(rows))
+    other_name = name_of(against)
+    columns = ("sparsity, state dependence", "seeds", "LSER", other_name, "difference", "reading")
+    caption = (
+        f"Bazaar: mean final scores of LSER and {other_name}, and the paired difference with its "
+        "95 % interval."
+    )
+    return Table(f"bazaar-map-{against}", caption, columns, tuple(rows))
 
 
 def left_out(found: list[Study]) -> Table:

@@ -4,7 +4,7 @@ import numpy as np
 
 from lser.report.cells import Panel, Study
 from lser.report.estimates import FEW_SEEDS, Versus, estimates, overall_improvement, versus
-from lser.report.stats import Interval, iqm, performance_profile
+from lser.report.stats import Interval, has_scipy, iqm, performance_profile
 from lser.report.style import count, interval, listing, name_of, number, percent
 from lser.report.tables import mean_times, place, title
 
@@ -119,8 +119,9 @@ def profile(panel: Panel) -> str:
     rest = ranked[2:]
     if not rest:
         return f"Above {threshold:g} end {listing(best)}."
-    most = percent(max(share for _, share in rest))
-    return f"Above {threshold:g} end {', '.join(best)}, and at most {most} with any other."
+    most = max(share for _, share in rest)
+    others = f"at most {percent(most)}" if most else "none"
+    return f"Above {threshold:g} end {', '.join(best)}, and {others} with any other memory."
 
 
 def improvement(study: Study, rows: list[tuple[str, Interval]]) -> str:
@@ -153,27 +154,26 @@ def running_time(panel: Panel) -> str:
     return f"{text}."
 
 
-def bazaar_map(study: Study, *, seed: int) -> str:
-    """Where on the map LSER gains."""
-    found = map_cells(study, seed=seed)
-    if not found:
-        return "No cell has both LSER and uniform."
+def bazaar_map(study: Study, against: str, *, seed: int) -> str:
+    """Where on the map LSER ends above another memory."""
+    found = [
+        (panel.setting, versus(arm, other, seed=seed, key=panel.name))
+        for panel in study.panels
+        if (arm := panel.arm("lser")) is not None and (other := panel.arm(against)) is not None
+    ]
     verdicts = [cell.verdict for _, cell in found]
     setting, largest = max(found, key=lambda pair: pair[1].difference.estimate)
     return (
-        f"LSER ends clearly above uniform in {verdicts.count('above')} of {len(found)} cells and "
-        f"clearly below in {verdicts.count('below')}; the largest difference is "
+        f"LSER ends clearly above {name_of(against)} in {verdicts.count('above')} of {len(found)} "
+        f"cells and clearly below in {verdicts.count('below')}; the largest difference is "
         f"{interval(largest.difference, sign=True)} at {setting}."
     )
 
 
-def map_cells(study: Study, *, seed: int) -> list[tuple[str, Versus]]:
-    """LSER against uniform in each panel that has both, with the panel's setting."""
-    return [
-        (panel.setting, versus(arm, panel.reference, seed=seed, key=panel.name))
-        for panel in study.panels
-        if panel.reference is not None and (arm := panel.arm("lser")) is not None
-    ]
+def map_rivals(study: Study) -> list[str]:
+    """The memories that LSER can be compared with on the map."""
+    names = {arm.name for panel in study.panels if panel.arm("lser") for arm in panel.arms}
+    return [name for name in ("uniform", "reward-top") if name in names]
 
 
 def trend(panel: Panel, *, seed: int) -> str:
@@ -195,15 +195,15 @@ def caution(panel: Panel) -> str:
     if panel.seeds >= FEW_SEEDS:
         return ""
     return (
-        f"With {count(panel.seeds, 'seed')} the bootstrap bands are narrower than they should be; "
-        "the verdicts use the paired t-interval."
+        f"With {count(panel.seeds, 'seed')} the bootstrap bands are narrower than they should be"
+        + ("; the verdicts use the paired t-interval." if has_scipy() else ".")
     )
 
 
 def findings(study: Study, *, seed: int) -> list[str]:
     """What a study found, one sentence per panel."""
     if study.name == "bazaar-map":
-        return [bazaar_map(study, seed=seed)]
+        return [bazaar_map(study, name, seed=seed) for name in map_rivals(study)]
     if study.name in ("epsilon", "hyperplanes"):
         found = [f"{place(p)}: {trend(p, seed=seed)} {forest(p, seed=seed)}" for p in study.panels]
     elif study.name == "ablation":
@@ -241,7 +241,12 @@ def in_short(found: list[Study], *, seed: int) -> list[tuple[str, list[str]]]:
         if study.name in ("ablation", "epsilon", "hyperplanes")
         for sentence in findings(study, seed=seed)
     ]
-    maps = [bazaar_map(study, seed=seed) for study in found if study.name == "bazaar-map"]
+    maps = [
+        sentence
+        for study in found
+        if study.name == "bazaar-map"
+        for sentence in findings(study, seed=seed)
+    ]
     times = [
         f"{place(panel)}: {running_time(panel)}"
         for study in found

@@ -1,0 +1,131 @@
+"""The report as a whole: complete, self-contained, the same every time."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from lser.experiments.records import Record, find, pack
+from lser.report import build_report, demo_page
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def test_every_figure_is_saved_as_svg_and_png_and_every_table_as_csv_and_markdown(
+    report: Path,
+) -> None:
+    text = report.read_text()
+    links = re.findall(r'href="((?:figures|tables)/[^"]+)"', text)
+    assert len(links) > 100
+    for link in links:
+        assert (report.parent / link).stat().st_size > 0, link
+    stems = Counter(file.stem for file in (report.parent / "figures").iterdir())
+    assert set(stems.values()) == {2}
+
+
+def test_every_study_has_its_section_and_its_figures(report: Path) -> None:
+    text = report.read_text()
+    for name in ("comparison", "running-time", "epsilon", "ablation", "hyperplanes", "bazaar-map",
+                 "horizon", "agents", "mine"):  # fmt: skip
+        assert f'<h2 id="{name}">' in text
+    for name in ("comparison-virtual-taobao-curves", "comparison-virtual-taobao-profile",
+                 "comparison-improvement", "comparison-recogym-time", "bazaar-map-over-reward-top",
+                 "hyperplanes-virtual-taobao-trend", "mine-virtual-taobao-forest"):  # fmt: skip
+        assert f'<figure id="{name}">' in text
+
+
+@pytest.mark.parametrize("page", ["report", "demo"])
+def test_a_page_needs_nothing_from_outside(page: str, request: pytest.FixtureRequest) -> None:
+    text = request.getfixturevalue(page).read_text()
+    loaded = re.findall(r'(?:src|xlink:href|<link[^>]*href)="([^"]*)"', text)
+    assert all(address.startswith(("#", "data:")) for address in loaded)
+    assert "<script" not in text
+    assert "@import" not in text
+
+
+@pytest.mark.parametrize("page", ["report", "demo"])
+def test_ids_are_unique_and_links_inside_the_page_lead_somewhere(
+    page: str, request: pytest.FixtureRequest
+) -> None:
+    text = request.getfixturevalue(page).read_text()
+    ids = Counter(re.findall(r'\bid="([^"]+)"', text))
+    assert [name for name, times in ids.items() if times > 1] == []
+    inside = re.findall(r'(?:href="|url\()#([^")]+)', text)
+    assert set(inside) <= set(ids)
+
+
+def test_every_figure_has_a_text_alternative_a_sentence_and_a_command(report: Path) -> None:
+    figures = re.findall(r"<figure.*?</figure>", report.read_text(), flags=re.DOTALL)
+    for figure in figures:
+        assert re.search(r'role="img" aria-label="[^"]{30,}"', figure)
+        assert re.search(r"<figcaption><p>[^<]{10,}\.</p>", figure)
+        assert "<code>lser study " in figure
+
+
+def test_runs_left_out_are_named_with_the_reason_and_escaped(report: Path) -> None:
+    text = report.read_text()
+    assert "2 runs left out, 1 failed" in text
+    assert "failed: ValueError: &lt;made up&gt; &amp; broken" in text
+    assert "not finished" in text
+
+
+def test_the_same_records_give_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    runs = synthetic.demo(3)
+    first = contents(build_report(runs, tmp_path / "first").parent)
+    packed = pack(reversed(runs), tmp_path / "records.jsonl.gz")
+    code = (
+        "import sys; from lser.experiments.records import find; from lser.report import "
+        "build_report; build_report(find(sys.argv[1]), sys.argv[2])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
+    arguments = [sys.executable, "-c", code, str(packed), str(tmp_path / "second")]
+    subprocess.run(arguments, check=True, env=environment)
+    assert contents(tmp_path / "second") == first
+    assert find(packed)[0].curve == runs[0].curve
+
+
+def test_the_demo_page_needs_no_scipy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    text = demo_page(synthetic.demo(3), tmp_path / "deep").read_text()
+    assert "SciPy is not installed" in text
+    assert "t-interval" not in text
+
+
+def test_the_report_says_at_once_when_scipy_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install"):
+        build_report(synthetic.demo(2), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("records", [[], [synthetic.record("s", "a", 0, level=1, status="failed")]])
+def test_a_report_without_a_finished_run_is_refused(records: list[Record], tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    for build in (build_report, demo_page):
+        with pytest.raises(ValueError, match="no finished run"):
+            build(records, tmp_path / "out")
+
+
+def test_a_single_seed_without_curves_or_times_still_gives_a_report(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    runs = []
+    for label in ("lser", "uniform"):
+        run = synthetic.record("comparison", label, 0, level=0.5)
+        run.curve.clear()
+        del run.final["times"]
+        run.meta.pop("command")
+        runs.append(run)
+    text = build_report(runs, tmp_path).read_text()
+    assert "cannot" in text
+    assert not re.search(r"\bnan\b", text)

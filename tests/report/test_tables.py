@@ -1,0 +1,74 @@
+"""Tables as CSV, Markdown, text and HTML, and what they hold."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import synthetic
+
+from lser.report import Table, summary_table, tables
+from lser.report.cells import studies
+from lser.report.stats import Interval
+from lser.report.style import interval, number
+
+TABLE = Table("t", "A <caption>", ("arm", "score"), (("a|b", "−0.5"), ("<c>", "1, 2")))
+
+
+def test_a_table_becomes_csv_with_plain_signs() -> None:
+    rows = list(csv.reader(io.StringIO(TABLE.csv())))
+    assert rows == [["arm", "score"], ["a|b", "-0.5"], ["<c>", "1, 2"]]
+
+
+def test_a_table_becomes_markdown_with_bars_escaped() -> None:
+    assert TABLE.markdown().splitlines() == [
+        "| arm | score |", "| --- | --- |", "| a\\|b | −0.5 |", "| <c> | 1, 2 |",
+    ]  # fmt: skip
+
+
+def test_a_table_becomes_html_with_scopes_and_escapes() -> None:
+    html = TABLE.html()
+    assert '<th scope="col">arm</th>' in html
+    assert '<th scope="row">&lt;c&gt;</th>' in html
+    assert "<caption>A &lt;caption&gt;</caption>" in html
+
+
+def test_a_table_becomes_aligned_text() -> None:
+    assert TABLE.text() == "arm  score\na|b  −0.5\n<c>  1, 2\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.12345, "0.123"), (-0.5, "−0.500"), (12.345, "12.35"), (1234.5, "1,234"), (np.nan, "–")],
+)
+def test_numbers_have_the_precision_they_deserve(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_an_interval_without_ends_shows_the_estimate_alone() -> None:
+    assert interval(Interval(0.5, float("nan"), float("nan"))) == "0.500"
+    assert interval(Interval(0.5, 0.25, 0.75), sign=True) == "+0.500 [+0.250, +0.750]"
+
+
+def test_the_summary_has_a_row_for_every_cell() -> None:
+    found = summary_table(synthetic.demo())
+    assert [row[:4] for row in found.rows] == [
+        ("demo", "Bazaar", "LSER", "4"), ("demo", "Bazaar", "uniform", "4"),
+    ]  # fmt: skip
+    assert found.rows[0][-1].startswith("+")
+    assert found.rows[1][-1] == "–"
+
+
+def test_runs_that_never_reach_a_threshold_count_as_longer() -> None:
+    pytest.importorskip("scipy")
+    runs = [synthetic.record("s", "uniform", seed, level=0.6, spread=0.0) for seed in range(3)]
+    row = tables.thresholds(studies(runs)[0].panels[0]).rows[0]
+    assert row[1].startswith("3 of 3 [0.292, 1.000]")
+    assert row[3:5] == ("0 of 3 [0.000, 0.708]", "> 15,000")
+
+
+def test_shares_of_the_running_time_add_up() -> None:
+    table = tables.times(studies(synthetic.demo())[0].panels[0])
+    assert table.columns[4:] == ("env, %", "replay, %", "learn, %", "evaluate, %", "rest, %")
+    for row in table.rows:
+        assert sum(float(cell) for cell in row[4:]) == pytest.approx(100, abs=0.3)
