@@ -168,9 +168,10 @@ class DynamicReplay:
             return
         names, errors = check_feedback(ids, td_errors)
         slots = self._index.slots(names)
+        slots, errors = slots[slots >= 0], errors[slots >= 0]
         priority = np.abs(errors) + self.offset
         self._largest = max(self._largest, float(priority.max(initial=0.0)))
-        owner = np.searchsorted(self._starts, slots, side="right") - 1  # -1 where not held
+        owner = np.searchsorted(self._starts, slots, side="right") - 1
         for number, shard in enumerate(self._shards):
             mine = owner == number
             if mine.any():

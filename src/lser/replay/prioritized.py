@@ -88,10 +88,10 @@ class PrioritizedReplay:
         """Set the priorities of sampled transitions; ids no longer held are skipped."""
         names, errors = check_feedback(ids, td_errors)
         slots = self._store.slots(names)
-        priority = np.abs(errors) + self.offset
-        self._largest = max(self._largest, float(priority.max(initial=0.0)))
         held = slots >= 0
-        self._tree.set(slots[held], priority[held] ** self.alpha)
+        priority = np.abs(errors[held]) + self.offset
+        self._largest = max(self._largest, float(priority.max(initial=0.0)))
+        self._tree.set(slots[held], priority**self.alpha)
 
     def stop_exploring(self) -> None:
         """Nothing: its draws do not explore."""
