@@ -2,5 +2,7 @@
 
 from lser.agents.base import Agent, Learned
 from lser.agents.ddpg import DDPG
+from lser.agents.sac import SAC
+from lser.agents.td3 import TD3
 
-__all__ = ["DDPG", "Agent", "Learned"]
+__all__ = ["DDPG", "SAC", "TD3", "Agent", "Learned"]

@@ -1,13 +1,14 @@
 """What the three agents share: bounds, acting, target networks, and exact saving and loading."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from lser.agents.box import Box, action_bounds
 from lser.agents.networks import Tape, side_by_side
 from lser.agents.noise import Noise
 from lser.agents.normaliser import Normaliser
@@ -16,18 +17,12 @@ from lser.agents.staging import Minibatch, Staging
 from lser.types import Batch, Bool, Float32
 
 
-class Box(Protocol):
-    """The part of a Gymnasium Box that an agent reads."""
-
-    low: Any
-    high: Any
-
-
 class ActorCritic:
     """An actor and its critics with target copies, side by side in three flat vectors.
 
     `parameters`, `targets` and `gradients` hold the networks in the order actor, critics, so that
-    an optimiser step or a target update is one operation. A subclass adds `learn`.
+    an optimiser step or a target update is one operation. A subclass adds `learn`, out of the
+    steps `_fit_critics` and, for deterministic actors, `_climb`.
     """
 
     def __init__(
@@ -43,14 +38,14 @@ class ActorCritic:
         critic_lr: float,
         discount: float,
         tau: float,
-        noise: tuple[float, float, float],
+        noise: tuple[float, float, float] | None,
         normalise: bool,
         seed: int,
         device: str,
     ) -> None:
         """Build networks, optimisers and noise (theta, sigma, scale), all drawn from `seed`."""
         _check(observation_dim, hidden, actor_lr, critic_lr, discount, tau)
-        self._low, self._high = _bounds(action_low, action_high)
+        self._low, self._high = action_bounds(action_low, action_high)
         self.observation_dim, self.action_dim = observation_dim, len(self._low)
         self.discount, self.tau = discount, tau
         self.device = torch.device(device)
@@ -77,8 +72,7 @@ class ActorCritic:
         split = len(self.actor.vector)  # where the critics start
         self._actor_adam = Adam(self.parameters[:split], self.gradients[:split], rate=actor_lr)
         self._critic_adam = Adam(self.parameters[split:], self.gradients[split:], rate=critic_lr)
-        theta, sigma, scale = noise
-        self._noise = Noise(self.action_dim, theta=theta, sigma=sigma, scale=scale, rng=noise_rng)
+        self._noise = Noise(self.action_dim, *noise, rng=noise_rng) if noise else None
         self._generator = torch.Generator(self.device).manual_seed(int(torch_rng.integers(2**63)))
         self._normaliser = Normaliser(observation_dim) if normalise else None
         self._exploring = True
@@ -101,7 +95,8 @@ class ActorCritic:
 
     def end_sessions(self, done: Bool) -> None:
         """Forget the exploration noise of the streams in `done` (N,), whose session ended."""
-        self._noise.reset(done)
+        if self._noise is not None:
+            self._noise.reset(done)
 
     def stop_exploring(self) -> None:
         """From now on `explore=True` acts like `explore=False`."""
@@ -114,7 +109,7 @@ class ActorCritic:
             "targets": self.targets.clone(),
             "actor_adam": self._actor_adam.state_dict(),
             "critic_adam": self._critic_adam.state_dict(),
-            "noise": self._noise.state_dict(),
+            "noise": self._noise.state_dict() if self._noise else {},
             "generator": self._generator.get_state(),
             "normaliser": self._normaliser.state_dict() if self._normaliser else {},
             "exploring": self._exploring,
@@ -131,17 +126,50 @@ class ActorCritic:
             vector.copy_(saved)
         self._actor_adam.load_state_dict(state["actor_adam"])
         self._critic_adam.load_state_dict(state["critic_adam"])
-        self._noise.load_state_dict(state["noise"])
+        if self._noise is not None:
+            self._noise.load_state_dict(state["noise"])
         self._generator.set_state(torch.as_tensor(state["generator"]))
         if self._normaliser is not None:
             self._normaliser.load_state_dict(state["normaliser"])
         self._exploring = bool(state["exploring"])
 
+    def _fit_critics(self, data: Minibatch, target: Tensor) -> tuple[float, Tensor]:
+        """Descend the critics' mean(weights · error²); returns the loss and the signed errors.
+
+        With several critics the loss is the sum and the error (b,) the mean over them.
+        """
+        rows = len(target)
+        tape = self._tape("critic", rows)
+        loss, errors = 0.0, []
+        for critic, gradient in zip(self.critics, self.critic_gradients, strict=True):
+            error = target - critic.forward(data.inputs, tape)
+            weighted = data.weights * error
+            critic.backward(weighted * (-2 / rows), tape, into=gradient)
+            loss += torch.dot(weighted.view(-1), error.view(-1)).item() / rows
+            errors.append(error)
+        self._critic_adam.step()
+        mean = errors[0] if len(errors) == 1 else sum(errors[1:], errors[0]) / len(errors)
+        return loss, mean.view(-1)
+
+    def _climb(self, data: Minibatch) -> float:
+        """Climb the first critic's value of the actor's own actions; returns minus that value."""
+        rows = len(data.inputs)
+        actor_tape, tape = self._tape("actor", rows), self._tape("critic", rows)
+        tanh = torch.tanh(self.actor.forward(data.observation, actor_tape))
+        self._squash(tanh, out=data.action)  # in place of the replayed action, now used up
+        value = self.critics[0].forward(data.inputs, tape)
+        downhill = torch.full_like(value, -1 / rows)
+        gradient = self.critics[0].input_gradient(downhill, tape, first=self.observation_dim)
+        gradient = torch.ops.aten.tanh_backward(gradient * self._half, tanh)
+        self.actor.backward(gradient, actor_tape, into=self.actor_gradient)
+        self._actor_adam.step()
+        return -value.mean().item()
+
     def _choose(self, observation: Tensor, *, explore: bool) -> Tensor:
         """Actions on the device, before they are clipped to the bounds."""
         raw = self.actor.forward(observation, self._tape("act", len(observation)))
         action = self._squash(torch.tanh(raw))
-        if explore:
+        if explore and self._noise is not None:
             noise = self._noise.sample(len(observation))
             action += self._half * torch.from_numpy(noise).to(self.device)
         return action
@@ -167,21 +195,6 @@ class ActorCritic:
             observation, after = map(self._normaliser, (batch.observation, batch.next_observation))
             batch = batch._replace(observation=observation, next_observation=after)
         return self._staging.load(batch, self.discount)
-
-
-def _bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32, Float32]:
-    """The action bounds (A,), from two arrays or from a Box."""
-    if high is None:
-        low, high = getattr(low, "low", low), getattr(low, "high", None)
-    lower, upper = np.array(low, np.float32), np.array(high, np.float32)
-    if lower.ndim != 1 or lower.shape != upper.shape or not len(lower):
-        raise ValueError(
-            f"action_low and action_high must be two vectors of one length, "
-            f"got shapes {lower.shape} and {upper.shape}"
-        )
-    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-        raise ValueError(f"action bounds must be finite and low < high, got {lower} and {upper}")
-    return lower, upper
 
 
 def _check(

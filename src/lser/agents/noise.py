@@ -16,18 +16,18 @@ class Noise:
     def __init__(
         self,
         action_dim: int,
+        theta: float,
+        sigma: float,
+        scale: float,
         *,
-        theta: float = 0.15,
-        sigma: float = 0.2,
-        scale: float = 0.1,
         rng: np.random.Generator,
     ) -> None:
         """Start every stream at 0."""
         if not 0 < theta <= 1:
-            raise ValueError(f"theta must be in (0, 1], got {theta}")
+            raise ValueError(f"noise_theta must be in (0, 1], got {theta}")
         for name, value in (("sigma", sigma), ("scale", scale)):
             if not 0 <= value < np.inf:
-                raise ValueError(f"{name} must be finite and not negative, got {value}")
+                raise ValueError(f"noise_{name} must be finite and not negative, got {value}")
         self._keep = np.float32(1 - theta)
         self._sigma = np.float32(sigma)
         self._scale = np.float32(scale)

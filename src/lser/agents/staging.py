@@ -30,10 +30,8 @@ class Staging:
         self, rows: int, observation_dim: int, action_dim: int, device: torch.device
     ) -> None:
         """Make room for batches of `rows` transitions."""
-        self.rows, self._split, self._actions, self._device = (
-            *(rows, observation_dim, action_dim),
-            device,
-        )
+        self.rows, self._split, self._actions = rows, observation_dim, action_dim
+        self._device = device
         inputs = np.zeros((2, rows, observation_dim + action_dim), np.float32)
         self._scalars = np.zeros((3, rows, 1), np.float32)
         self._observation, self._next_observation = inputs[..., :observation_dim]
