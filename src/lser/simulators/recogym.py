@@ -172,7 +172,7 @@ class RecoGym:
 
     def anchors(self) -> tuple[Anchor, Anchor]:
         """CTR of random products and of the oracle that knows the hidden interests."""
-        n = int(np.clip(20_000_000 // self.params.num_products, 100, 4_000))
+        n = int(np.clip(2_000_000 // self.params.num_products, 100, 4_000))
         source = f"expected CTR of {n} simulated users of this world"
         return (
             Anchor("random", self._expected_ctr(n, oracle=False), source),

@@ -25,7 +25,7 @@ class World(NamedTuple):
 
     version: int  # 1, or 0 for the original's first environment
     transition: Float64  # (3, 3) from row to column: organic, bandit, stop
-    gamma: Float64  # (P, K) products as viewed
+    gamma: Float64  # (P, K) products as viewed, column by column in memory
     mu_organic: Float64  # (P,)
     beta: Float64  # (P, K) products as recommended
     mu_bandit: Float64  # (P,)
@@ -70,15 +70,12 @@ def view_weights(world: World, omega: Float64, last: int, out: Float64) -> None:
     if world.version == 0:
         out[:] = world.view_table[last]
         return
-    products, factors = world.gamma.shape
-    highest = -np.inf
-    for product in range(products):
-        score = world.mu_organic[product]
-        for k in range(factors):
-            score += world.gamma[product, k] * omega[k]
-        out[product] = score
-        highest = max(highest, score)
-    for product in range(products):
+    out[:] = world.mu_organic
+    for k in range(omega.size):  # column by column: contiguous, so vectorised
+        for product in range(out.size):
+            out[product] += world.gamma[product, k] * omega[k]
+    highest = out.max()
+    for product in range(out.size):
         out[product] = np.exp(out[product] - highest)
 
 

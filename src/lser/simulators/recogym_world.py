@@ -80,7 +80,7 @@ def make_world(
     world = World(
         version=params.version,
         transition=transition_matrix(params),
-        gamma=drawn,
+        gamma=np.asfortranarray(drawn),
         mu_organic=mu,
         beta=beta,
         mu_bandit=mu[order],
