@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import synthetic
 
-from lser.report import Table, summary_table, tables
+from lser.report import Table, numbers_table, summary_table, tables
 from lser.report.cells import studies
 from lser.report.stats import Interval
 from lser.report.style import interval, number
@@ -34,7 +34,7 @@ def test_a_table_becomes_html_with_scopes_and_escapes() -> None:
 
 
 def test_a_table_becomes_aligned_text() -> None:
-    assert TABLE.text() == "arm  score\na|b  −0.5\n<c>  1, 2\n"
+    assert str(TABLE) == TABLE.text() == "arm  score\na|b  −0.5\n<c>  1, 2\n"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,20 @@ def test_the_summary_has_a_row_for_every_cell() -> None:
     ]  # fmt: skip
     assert found.rows[0][-1].startswith("+")
     assert found.rows[1][-1] == "–"
+
+
+def test_the_numbers_can_be_read_back() -> None:
+    pytest.importorskip("scipy")
+    rows = list(csv.DictReader(io.StringIO(numbers_table(synthetic.demo()).csv())))
+    lser, uniform = rows
+    assert (lser["arm"], lser["reference"], lser["pairs"]) == ("lser", "uniform", "4")
+    assert float(lser["mean"]) - float(uniform["mean"]) == pytest.approx(
+        float(lser["difference"]), abs=1e-5
+    )
+    assert (
+        float(lser["difference_low"]) < float(lser["difference"]) < float(lser["difference_high"])
+    )
+    assert (uniform["verdict"], uniform["difference"]) == ("reference", "")
 
 
 def test_runs_that_never_reach_a_threshold_count_as_longer() -> None:

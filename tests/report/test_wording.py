@@ -4,7 +4,7 @@ import pytest
 import synthetic
 
 from lser.experiments.records import Record
-from lser.report import wording
+from lser.report import verdicts, wording
 from lser.report.cells import Panel, studies
 from lser.report.estimates import versus
 
@@ -38,8 +38,11 @@ def test_clearly_is_said_only_when_the_interval_excludes_zero() -> None:
 def test_a_loss_is_named_as_plainly_as_a_win() -> None:
     lost = panel([0.5, 0.56, 0.62], [0.8, 0.85, 0.9])
     assert wording.best_against_reference(lost, seed=0).startswith("LSER ends clearly below")
-    groups = dict(wording.in_short(studies(lost.arms[0].runs + lost.arms[1].runs), seed=0))
-    assert groups["Where LSER wins"] == ["Nowhere is LSER clearly above uniform."]
+    groups = dict(verdicts.in_short(studies(lost.arms[0].runs + lost.arms[1].runs), seed=0))
+    assert groups[""] == [
+        "LSER ends clearly above uniform in 0 of 1 setting outside the Bazaar map."
+    ]
+    assert "Where LSER wins" not in groups
     assert "clearly below" in groups["Where it does not"][0]
 
 
@@ -75,7 +78,7 @@ def test_the_controls_say_what_carries_the_gain() -> None:
         for seed in range(4)
     ]
     runs[5].final["metric"] += 0.005
-    groups = dict(wording.in_short(studies(runs), seed=0))
+    groups = dict(verdicts.in_short(studies(runs), seed=0))
     assert "so locality adds to reward order" in groups["What carries the gain"][0]
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lser.experiments.records import Record
-from lser.report import plots, tables, wording
+from lser.report import plots, tables, verdicts, wording
 from lser.report.cells import Panel, Study, studies
 from lser.report.estimates import FEW_SEEDS, overall_improvement
 from lser.report.figures import Figure, render
 from lser.report.html import Part, Section, definitions, page, paragraphs
 from lser.report.stats import has_scipy, mean_t
 from lser.report.style import count, name_of
+from lser.report.summary import numbers_table, summary_table
 
 
 def build_report(
@@ -27,12 +28,13 @@ def build_report(
         raise ValueError(f"records holds no finished run (of {len(runs)})")
     folder = Path(out)
     sections = [section for study in found if study.panels for section in _sections(study, seed)]
-    _save(folder, sections, tables.left_out(found))
+    overall = (summary_table(runs, seed=seed), numbers_table(runs, seed=seed))
+    _save(folder, sections, (*overall, tables.left_out(found)))
     text = page(
         title=title,
         lead=paragraphs([_lead(found)]),
         sections=sections,
-        short=wording.in_short(found, seed=seed),
+        short=verdicts.in_short(found, seed=seed),
         warning=_warning(found),
         notes=_notes(found, runs),
     )
@@ -71,7 +73,7 @@ def demo_page(
         title=title,
         lead=paragraphs([_lead(found)]),
         sections=sections,
-        short=[("", [wording.standing(panel, seed=seed) for panel in panels])],
+        short=[("", [verdicts.standing(panel, seed=seed) for panel in panels])],
         warning=_warning(found),
         notes=_notes(found, runs),
         files=False,
@@ -86,7 +88,7 @@ def _sections(study: Study, seed: int) -> list[Section]:
     name = study.name or "runs"
     if name == "running-time":
         return _times_section(study)
-    title, question = wording.about(study)
+    title, question = verdicts.about(study)
     if name == "bazaar-map":
         parts = [_map_part(study, seed)]
     else:
@@ -94,7 +96,7 @@ def _sections(study: Study, seed: int) -> list[Section]:
     if name == "comparison":
         parts += _overall(study, seed)
     # Elsewhere the captions of the figures already say it all.
-    found = wording.findings(study, seed=seed) if name == "comparison" else []
+    found = verdicts.findings(study, seed=seed) if name == "comparison" else []
     section = Section(name, title, question, found, parts)
     return [section, *(_times_section(study) if name == "comparison" else [])]
 
@@ -176,7 +178,7 @@ def _times_section(study: Study) -> list[Section]:
         for panel in timed
     ]  # fmt: skip
     part = Part("", drawn, [tables.times(panel) for panel in timed])
-    return [Section("running-time", *wording.TITLES["running-time"], [], [part])]
+    return [Section("running-time", *verdicts.TITLES["running-time"], [], [part])]
 
 
 def _map_part(study: Study, seed: int) -> Part:
@@ -193,14 +195,14 @@ def _map_part(study: Study, seed: int) -> Part:
     return Part("", drawn, [tables.map_table(study, name, seed=seed) for name in rivals])
 
 
-def _save(folder: Path, sections: list[Section], unused: tables.Table) -> None:
+def _save(folder: Path, sections: list[Section], more: tuple[tables.Table, ...]) -> None:
     for name in ("figures", "tables"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     parts = [part for section in sections for part in section.parts]
     for figure in (figure for part in parts for figure in part.figures):
         (folder / "figures" / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
         (folder / "figures" / f"{figure.name}.png").write_bytes(figure.png)
-    for table in (*(table for part in parts for table in part.tables), unused):
+    for table in (*(table for part in parts for table in part.tables), *more):
         (folder / "tables" / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
         (folder / "tables" / f"{table.name}.md").write_text(table.markdown(), encoding="utf-8")
 

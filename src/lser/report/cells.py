@@ -208,7 +208,8 @@ def _columns(run: Record) -> tuple[Float64, Float64]:
 def _arm_name(record: Record) -> str:
     if record.study in SETTINGS:
         return record.memory
-    return record.label.partition(" @ ")[0]
+    # No comma inside a name: sentences list names with commas between them.
+    return record.label.partition(" @ ")[0].replace(", ", " with ")
 
 
 def natural(text: str) -> tuple[tuple[int, float, str], ...]:

@@ -34,8 +34,8 @@ nav li { margin: 0; } nav a { display: inline-block; padding: .2rem 0; }
 .summary { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem;
   padding: .25rem 1rem .75rem; margin-top: 1rem; }
 .summary h2 { border: 0; margin: .5rem 0 0; padding: 0; }
-.summary h3 { margin: .5rem 0 .25rem; } .summary ul { padding-left: 1.2rem; }
-.groups { columns: 2 27rem; column-gap: 2.5rem; } .groups:has(> :only-child) { columns: auto; }
+.summary h3 { margin: 0; padding-top: .5rem; } .summary ul { padding-left: 1.2rem; }
+.groups { columns: 2 27rem; column-gap: 2.5rem; }
 .groups > div { break-inside: avoid; }
 .warn { color: var(--warn); }
 .soft, .made, footer { color: var(--soft); font-size: .875rem; }
@@ -115,13 +115,15 @@ def page(
 
 def summary(groups: Sequence[tuple[str, Sequence[str]]]) -> str:
     """What the whole report says, first on the page."""
+    lead = "".join(paragraphs(lines) for heading, lines in groups if not heading)
     inner = "".join(
-        f"<div>{f'<h3>{html.escape(heading)}</h3>' if heading else ''}{bullets(lines)}</div>"
+        f"<div><h3>{html.escape(heading)}</h3>{bullets(lines)}</div>\n"
         for heading, lines in groups
+        if heading
     )
     return (
-        '<section class="summary" aria-labelledby="summary"><h2 id="summary">In short</h2>'
-        f'<div class="groups">{inner}</div></section>\n'
+        '<section class="summary" aria-labelledby="summary"><h2 id="summary">In short</h2>\n'
+        f'{lead}<div class="groups">{inner}</div></section>\n'
     )
 
 

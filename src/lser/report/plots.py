@@ -251,7 +251,7 @@ def _cell_text(
     axes: Any, place: tuple[float, float], found: Interval, limit: float, *, columns: int
 ) -> None:
     # The cell's own colour decides: white on the dark ends of the scale, black on its middle.
-    colour = "#ffffff" if abs(found.estimate) > 0.55 * limit else "#000000"
+    colour = "#ffffff" if abs(found.estimate) > 0.7 * limit else "#000000"
     weight = "bold" if found.excludes_zero else "normal"
     x, y = place
     # About 27 points of text size fit side by side; past four columns the ends take two lines.

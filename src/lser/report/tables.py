@@ -3,11 +3,9 @@
 import csv
 import html
 import io
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lser.experiments.records import Record
-from lser.report.cells import Panel, Study, map_coordinates, studies
+from lser.report.cells import Panel, Study, map_coordinates
 from lser.report.estimates import THRESHOLDS, estimates, reached, versus
 from lser.report.stats import has_scipy
 from lser.report.style import interval, name_of, number
@@ -203,31 +201,6 @@ def left_out(found: list[Study]) -> Table:
     )
     columns = ("study", "simulator", "arm", "seed", "why")
     return Table("left-out", "Runs that were left out, and why.", columns, rows)
-
-
-def summary_table(records: Iterable[Record], *, seed: int = 0) -> Table:
-    """One row per cell over all studies, for a terminal or a README."""
-    rows = [
-        (
-            panel.study or "runs",
-            place(panel),
-            name_of(found.arm.name),
-            str(len(found.arm.runs)),
-            name_of(panel.metric),
-            interval(found.iqm),
-            interval(found.mean),
-            interval(found.versus.difference, sign=True) if found.versus else "–",
-        )
-        for study in studies(records)
-        for panel in study.panels
-        for found in estimates(panel, seed=seed)
-    ]
-    columns = ("study", "where", "arm", "seeds", "metric", "IQM", "mean", "minus reference")
-    caption = (
-        "Final scores with 95 % intervals: IQM (bootstrap), mean and paired difference "
-        f"({'t' if has_scipy() else 'bootstrap'})."
-    )
-    return Table("summary", caption, columns, tuple(rows))
 
 
 def place(panel: Panel) -> str:
