@@ -1,7 +1,6 @@
 """What every simulator promises to Gymnasium and to the training loop."""
 
 import copy
-import importlib.util
 import math
 import pickle
 import re
@@ -24,11 +23,7 @@ USERS = 6
 MANY = 400  # steps in which sessions of every simulator end
 
 
-def available(name):
-    return importlib.util.find_spec(f"lser.simulators.{SIMULATORS[name][0]}") is not None
-
-
-pytestmark = pytest.mark.parametrize("name", [name for name in SIMULATORS if available(name)])
+pytestmark = pytest.mark.parametrize("name", SIMULATORS)
 
 
 def make(name, **overrides):
