@@ -37,7 +37,8 @@ def test_it_agrees_with_a_naive_twin_under_random_traffic(capacity, traffic, poi
         assert tree.find(at).tolist() == [naive_find(twin, point) for point in at]
 
 
-def test_slots_without_priority_are_never_found(rng=np.random.default_rng(0)):
+def test_slots_without_priority_are_never_found():
+    rng = np.random.default_rng(0)
     tree = SumTree(1000)
     chosen = rng.choice(1000, 20, replace=False)
     tree.set(chosen, rng.random(20) * 1e-9 + 1e-12)

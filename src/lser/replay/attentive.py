@@ -10,8 +10,8 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.replay.base import State, check_choice, check_count, check_sample
-from lser.replay.checks import Float64, check_number, check_query
+from lser.replay.base import State, as_floats, check_choice, check_count, check_sample
+from lser.replay.checks import Float64, check_number
 from lser.replay.moments import Moments
 from lser.replay.persistence import rng_from_state, rng_state, save
 from lser.replay.prioritized import annealed
@@ -79,7 +79,8 @@ class AttentiveReplay:
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions, those most similar to `query` of a uniform draw."""
         size = check_sample(batch_size, len(self))
-        target = None if query is None else check_query(query, self._store.observation_dim)
+        wide = (self._store.observation_dim,)
+        target = None if query is None else as_floats("query", query, wide).astype(np.float64)
         factor = annealed(self.candidates, 1.0, self._draws, self.anneal)
         self._draws += 1
         drawn = size if target is None else max(round(factor * size), size)

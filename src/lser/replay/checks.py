@@ -1,4 +1,4 @@
-"""Checks on what the baselines are told: feedback, queries and knobs."""
+"""Checks on what the baselines are told: feedback and knobs."""
 
 import math
 
@@ -20,16 +20,6 @@ def check_feedback(ids: ArrayLike, td_errors: ArrayLike) -> tuple[Int64, Float64
     if not np.isfinite(errors).all():
         raise ValueError(f"td_errors must be finite, got {errors[~np.isfinite(errors)][0]}")
     return names.astype(np.int64), errors
-
-
-def check_query(query: ArrayLike, observation_dim: int) -> Float64:
-    """A finite observation (O,), or ValueError."""
-    array = np.asarray(query, dtype=np.float64)
-    if array.shape != (observation_dim,):
-        raise ValueError(f"query has shape {array.shape}, expected ({observation_dim},)")
-    if not np.isfinite(array).all():
-        raise ValueError(f"query must be finite, got {array[~np.isfinite(array)][0]}")
-    return array
 
 
 def check_number(name: str, value: float, *, low: float = -math.inf, above: bool = False) -> float:

@@ -66,6 +66,10 @@ def place(
             leaving = places.ring[counts[2]]
             if neighbours.probes.shape[1] > 0 and counts[3] > 0:
                 places.rank[leaving] = -_crowding(places, neighbours, leaving, i)
+                # The kept ones' neighbours change too: one of them is counted again each time.
+                kept = places.heap[int(neighbours.probes[i, 0] * counts[3])]
+                places.rank[kept] = -_crowding(places, neighbours, kept, i)
+                _sift(places, kept)
             if counts[3] < long:
                 slot = counts[0]
                 counts[0] += 1
@@ -133,13 +137,15 @@ def _crowding(places: Places, neighbours: Neighbours, slot: int, i: int) -> floa
     kept = places.counts[3]
     limit = neighbours.radius * neighbours.radius * len(scale)
     everyone = kept <= probes
-    compared = kept if everyone else probes
-    near = 0
-    for j in range(compared):
+    compared = near = 0
+    for j in range(min(kept, probes)):
         other = places.heap[j if everyone else int(neighbours.probes[i, j] * kept)]
+        if other == slot:
+            continue
         distance = 0.0
         for k in range(len(scale)):
             step = (neighbours.rows[slot, k] - neighbours.rows[other, k]) * scale[k]
             distance += step * step
+        compared += 1
         near += distance < limit
-    return float(near / compared)
+    return float(near / max(compared, 1))
