@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from references import module_twin
+from agent_references import module_twin
 from torch import Tensor, nn
 
 from lser.agents.networks import Perceptron, Tape, parameter_count, side_by_side

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from lser.agents.box import Box, action_bounds
-from lser.agents.networks import Tape, side_by_side
+from lser.agents.networks import Tape, as_tensor, side_by_side
 from lser.agents.noise import Noise
 from lser.agents.normaliser import Normaliser
 from lser.agents.optim import Adam
@@ -118,7 +118,7 @@ class ActorCritic:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly from `state_dict()` of an agent built with the same arguments."""
         for name, vector in (("parameters", self.parameters), ("targets", self.targets)):
-            saved = torch.as_tensor(state[name])
+            saved = as_tensor(state[name])
             if saved.shape != vector.shape:
                 raise ValueError(
                     f"state[{name!r}] has {saved.numel()} numbers, this agent {vector.numel()}"
@@ -128,7 +128,7 @@ class ActorCritic:
         self._critic_adam.load_state_dict(state["critic_adam"])
         if self._noise is not None:
             self._noise.load_state_dict(state["noise"])
-        self._generator.set_state(torch.as_tensor(state["generator"]))
+        self._generator.set_state(as_tensor(state["generator"]))
         if self._normaliser is not None:
             self._normaliser.load_state_dict(state["normaliser"])
         self._exploring = bool(state["exploring"])
@@ -173,6 +173,11 @@ class ActorCritic:
             noise = self._noise.sample(len(observation))
             action += self._half * torch.from_numpy(noise).to(self.device)
         return action
+
+    def _normal(self, rows: int) -> Tensor:
+        """Standard normal draws (rows, A), transposed in memory like the networks' outputs."""
+        shape = (self.action_dim, rows)
+        return torch.randn(shape, generator=self._generator, device=self.device).t()
 
     def _squash(self, tanh: Tensor, out: Tensor | None = None) -> Tensor:
         """From [-1, 1] to the bounds."""

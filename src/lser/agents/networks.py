@@ -8,9 +8,11 @@ in buffers that are made once.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lser.agents.kernels import kernels_for
@@ -149,3 +151,8 @@ def side_by_side(
     parts = zip(networks, torch.split(vector, counts), strict=True)
     first, *others = [Perceptron(sizes, part) for sizes, part in parts]
     return vector, first, others
+
+
+def as_tensor(saved: Tensor | NDArray[Any]) -> Tensor:
+    """A saved tensor or array as a tensor; arrays are copied, for they may be read-only."""
+    return saved if isinstance(saved, Tensor) else torch.from_numpy(np.array(saved))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lser.agents.kernels import kernels_for
+from lser.agents.networks import as_tensor
 
 
 class Adam:
@@ -35,6 +36,6 @@ class Adam:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self._mean.copy_(torch.as_tensor(state["mean"]))
-        self._square.copy_(torch.as_tensor(state["square"]))
+        self._mean.copy_(as_tensor(state["mean"]))
+        self._square.copy_(as_tensor(state["square"]))
         self._steps = int(state["steps"])

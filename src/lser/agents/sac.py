@@ -12,6 +12,7 @@ from torch.nn.functional import softplus
 from lser.agents.actor_critic import ActorCritic
 from lser.agents.base import Learned
 from lser.agents.box import Box
+from lser.agents.networks import as_tensor
 from lser.agents.optim import Adam
 from lser.agents.staging import Minibatch
 from lser.types import Batch
@@ -139,7 +140,7 @@ class SAC(ActorCritic):
         """A squashed Gaussian action from the actor's outputs: means, then log deviations."""
         mean, log_deviation = torch.split(raw, self.action_dim, 1)
         bounded = log_deviation.clamp(*LOG_DEVIATION)
-        normal = torch.empty_like(mean).normal_(generator=self._generator)
+        normal = self._normal(len(raw))
         spread = bounded.exp().mul_(normal)
         before = mean + spread
         # log(1 - tanh²(x)) = 2 (log 2 - x - softplus(-2 x)), without cancellation
@@ -168,5 +169,5 @@ class SAC(ActorCritic):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly from `state_dict()` of an agent built with the same arguments."""
         super().load_state_dict(state)
-        self._log_temperature.copy_(torch.as_tensor(state["log_temperature"]))
+        self._log_temperature.copy_(as_tensor(state["log_temperature"]))
         self._temperature_adam.load_state_dict(state["temperature_adam"])

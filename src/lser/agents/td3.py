@@ -84,7 +84,7 @@ class TD3(ActorCritic):
         """r + γ (1 - terminated) min Q'(s', clip(π'(s') + clipped noise)), (b, 1)."""
         rows = len(data.reward)
         raw = self.target_actor.forward(data.next_observation, self._tape("actor", rows))
-        noise = torch.empty_like(raw).normal_(0.0, self.smoothing, generator=self._generator)
+        noise = self._normal(rows).mul_(self.smoothing)
         noise.clamp_(-self.smoothing_clip, self.smoothing_clip)
         self._squash(torch.tanh(raw).add_(noise).clamp_(-1.0, 1.0), out=data.next_action)
         tape = self._tape("critic", rows)
