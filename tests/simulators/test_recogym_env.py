@@ -143,7 +143,7 @@ def test_ten_thousand_products_work_both_ways() -> None:
     ],
 )
 def test_gymnasiums_checker_accepts_every_variant(overrides: dict[str, Any]) -> None:
-    check_env(gym.make("lser/RecoGym-v0", **overrides).unwrapped, skip_render_check=True)
+    check_env(gym.make("lser/RecoGym-v0", **overrides).unwrapped)
     env = RecoGymEnv(render_mode="ansi", **overrides)
     env.reset(seed=0)
     assert "has viewed" in str(env.render())
