@@ -168,7 +168,7 @@ def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: in
         case Per(alpha=alpha, beta=beta):
             return PrioritizedReplay(*sizes, alpha=alpha, beta=beta, anneal=updates, seed=seed)
         case Der(prioritized=prioritized):
-            return DynamicReplay(*sizes, prioritized=prioritized, anneal=updates, seed=seed)
+            return DynamicReplay(*sizes, prioritized=prioritized, seed=seed)
         case Aer(features=features):
             anneal = max(1, updates // 2)
             return AttentiveReplay(*sizes, features=features, anneal=anneal, seed=seed)

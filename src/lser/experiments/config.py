@@ -4,7 +4,9 @@ The defaults of a memory or an agent are its constructor's; a test holds the two
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from tyro.conf import subcommand
 
 from lser.simulators.bazaar import Params as Bazaar
 from lser.simulators.interest_evolution import Params as InterestEvolution
@@ -34,7 +36,14 @@ __all__ = [
     "VirtualTaobao",
 ]
 
-Simulator = Bazaar | VirtualTaobao | InterestEvolution | LongTermSatisfaction | RecoGym
+# all are called Params in their modules; the command line needs names that differ
+Simulator = (
+    Annotated[Bazaar, subcommand("bazaar")]
+    | Annotated[VirtualTaobao, subcommand("virtual-taobao")]
+    | Annotated[InterestEvolution, subcommand("interest-evolution")]
+    | Annotated[LongTermSatisfaction, subcommand("long-term-satisfaction")]
+    | Annotated[RecoGym, subcommand("recogym")]
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ class Aer:
 class Ser:
     """Selective replay: a short-term ring and a ranked long-term memory."""
 
-    strategy: Literal["random", "surprise", "reward", "coverage"] = "random"
+    strategy: Literal["distribution", "surprise", "reward", "coverage"] = "distribution"
 
 
 @dataclass(frozen=True)
