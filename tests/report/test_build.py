@@ -93,6 +93,14 @@ def test_the_same_records_give_the_same_bytes_in_another_process(tmp_path: Path)
     assert find(packed)[0].curve == runs[0].curve
 
 
+def test_the_report_is_drawn_without_torch_or_a_simulator() -> None:
+    code = (
+        "import sys, lser.report; "
+        "sys.exit(bool({'torch', 'scipy', 'numba', 'lser.simulators.bazaar'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_the_demo_page_needs_no_scipy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     text = demo_page(synthetic.demo(3), tmp_path / "deep").read_text()

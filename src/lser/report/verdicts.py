@@ -2,7 +2,7 @@
 
 from lser.report.cells import Panel, Study
 from lser.report.estimates import overall_improvement, versus
-from lser.report.style import count, interval, listing, name_of, number
+from lser.report.style import count, interval, listing, name_of, number, percent
 from lser.report.tables import place, title
 from lser.report.wording import (
     bazaar_map,
@@ -109,10 +109,9 @@ def standing(panel: Panel, *, seed: int) -> str:
         return f"{title(panel)}: {best_against_reference(panel, seed=seed)}."
     found = versus(arm, reference, seed=seed, key=panel.name)
     levels = f"{number(float(arm.values.mean()))} against {number(float(reference.values.mean()))}"
-    chance = f"a run beats one with {name_of(reference.name)} with probability"
     return (
-        f"{title(panel)}: {compare(found)}; mean {name_of(panel.metric)} {levels}, and {chance} "
-        f"{number(found.improvement.estimate)}."
+        f"{title(panel)}: {compare(found)}; mean {name_of(panel.metric)} {levels}, LSER the higher "
+        f"in {percent(found.improvement.estimate)} of all pairs of runs."
     )
 
 
