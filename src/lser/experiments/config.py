@@ -139,8 +139,21 @@ class Ddpg:
 
 
 @dataclass(frozen=True)
-class Td3(Ddpg):
-    """Twin critics, delayed policy, smoothed targets."""
+class Td3:
+    """Twin critics, delayed policy, smoothed targets; its own paper's rates."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers of actor and critics."""
+    actor_lr: float = 1e-3
+    critic_lr: float = 1e-3
+    discount: float = 0.99
+    tau: float = 0.005
+    """Share of the way the target networks move at each update."""
+    noise_scale: float = 0.1
+    """Standard deviation of the Gaussian noise, in units of half the action's range."""
+    normalise: bool = False
+    """Standardise observations before they enter the networks."""
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
