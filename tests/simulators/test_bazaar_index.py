@@ -45,7 +45,7 @@ def test_auto_scans_small_catalogues_and_indexes_large_ones() -> None:
 def test_faiss_finds_nearly_all_of_the_best_items() -> None:
     pytest.importorskip("faiss")
     world = World(Params(items=50_000))
-    weights = np.random.default_rng(0).uniform(-1, 1, (100, 16)).astype(np.float32)
+    weights = np.random.default_rng(0).uniform(-1, 1, (100, 8)).astype(np.float32)
     exact = ExactIndex(world.features).search(weights, 10)
     found = FaissIndex(world.features).search(weights, 10)
     recall = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(exact, found, strict=True)])
@@ -64,7 +64,7 @@ def test_a_million_items_work_and_random_ctr_holds() -> None:
     bazaar = Bazaar(Params(items=1_000_000))
     rng = np.random.default_rng(0)
     users = bazaar.arrive(rng, 2_000)
-    action = rng.uniform(-1, 1, (2_000, 16)).astype(np.float32)
+    action = rng.uniform(-1, 1, (2_000, 8)).astype(np.float32)
     outcome = bazaar.step(users, action, rng)
     assert outcome.info["slate"].max() > 900_000
     ctr = outcome.reward / bazaar.params.slate
@@ -89,7 +89,7 @@ def test_memory_grows_linearly_in_users() -> None:
     def peak(users: int) -> int:
         rng = np.random.default_rng(0)
         batch = bazaar.arrive(rng, users)
-        action = rng.uniform(-1, 1, (users, 16)).astype(np.float32)
+        action = rng.uniform(-1, 1, (users, 8)).astype(np.float32)
         tracemalloc.start()
         bazaar.step(batch, action, rng)
         _, most = tracemalloc.get_traced_memory()

@@ -21,19 +21,19 @@ class Params:
     """The dials of Bazaar."""
 
     items: int = 1_000  # M
-    features: int = 16  # d, of which the last is the item's quality
+    features: int = 8  # d, of which the last is the item's quality
     topics: int = 20
     topic_spread: float = 0.7  # how far items lie from their topic's centre
     slate: int = 10  # k, items on a page
     demographics: tuple[int, ...] = (2, 6, 8, 4)  # values of each observed attribute
-    sparsity: float = 0.05  # CTR of random actions
+    sparsity: float = 0.02  # CTR of random actions
     state_dependence: float = 0.5  # s: 0 one action suits everybody, 1 only the right one works
     individuality: float = 0.1  # share of a personal taste that demographics do not tell
     drift: float = 0.05  # angle a personal taste turns per page, in right angles
-    patience: float = 2.0  # e-folds by which full satisfaction lowers the chance of leaving
+    patience: float = 3.0  # e-folds by which full satisfaction lowers the chance of leaving
     pages: float = 8.0  # mean session of a user who is never satisfied
     memory: float = 0.3  # weight of the newest page in satisfaction and click profile
-    sharpness: float = 2.5  # slope of the logistic choice
+    sharpness: float = 4.0  # slope of the logistic choice
     position_bias: float = 0.2  # place j is looked at with chance j ** -position_bias
     actions: Literal["continuous", "slate", "discrete"] = "continuous"
     index: Kind = "auto"  # how the best items are found

@@ -13,7 +13,7 @@ Kind = Literal["auto", "exact", "faiss"]
 
 # Where the inverted file overtakes the scan on one core, 16 features, top 10, 1,024 queries at a
 # time: see docs/simulators/bazaar.md for the figures.
-EXACT_UP_TO = 20_000
+EXACT_UP_TO = 100_000
 _SCORES_AT_ONCE = 1 << 22  # floats held while scanning, so memory does not grow with users x items
 
 
@@ -73,7 +73,7 @@ class ExactIndex:
 class FaissIndex:
     """An inverted file from faiss: looks only at the cells nearest to the weight vector."""
 
-    def __init__(self, features: Float32, *, probes: int = 32) -> None:
+    def __init__(self, features: Float32, *, probes: int = 64) -> None:
         try:
             import faiss
         except ImportError as error:
