@@ -1,0 +1,341 @@
+"""Our memories as replay buffers of Stable-Baselines3: DDPG, TD3, SAC and DQN.
+
+``DDPG("MlpPolicy", env, replay_buffer_class=LocalityReplayBuffer, replay_buffer_kwargs=...)``;
+guide and limits: docs/guides/sb3.md.
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import DTypeLike, NDArray
+
+from lser.replay import KINDS, DynamicReplay, PrioritizedReplay, Replay, SelectiveReplay
+from lser.types import Float32
+
+try:
+    from stable_baselines3 import DQN, SAC, TD3
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.buffers import ReplayBuffer
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+    from stable_baselines3.common.vec_env import VecNormalize
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "lser.adapters.sb3 needs Stable-Baselines3: pip install 'lser[sb3]'", name=error.name
+    ) from error
+
+Array = NDArray[Any]
+Observation = Array | dict[str, Array]  # (n, ...), or one such array per key
+EXACT = 2**24  # float32 holds the integers up to here
+
+
+class MemoryReplayBuffer(ReplayBuffer):
+    """Any memory of `lser` where Stable-Baselines3 expects its replay buffer.
+
+    `memory` is a name ("locality", "uniform", "per", "der", "aer", "ser", "her") or a class that
+    keeps the `Replay` protocol; `knobs` are its constructor's. Without a `seed` among them, the
+    model's seed is used. The query of a draw is the latest observation added, another
+    environment's at each draw; at an episode's end that is the departed user's last one, unless
+    `QueryCallback` sets the newcomer's first.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: torch.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        *,
+        memory: str | type[Replay] = "locality",
+        **knobs: Any,
+    ) -> None:
+        if optimize_memory_usage:
+            raise ValueError(
+                "optimize_memory_usage=True: it takes the next observation from the next slot, but "
+                "this memory decides where a transition goes; leave it False"
+            )
+        # past ReplayBuffer's own constructor, which allocates arrays for a ring
+        super(ReplayBuffer, self).__init__(
+            buffer_size, observation_space, action_space, device, n_envs=n_envs
+        )
+        self.buffer_size = max(buffer_size // n_envs, 1)  # in vector steps, as in SB3
+        self.optimize_memory_usage = False
+        self.handle_timeout_termination = handle_timeout_termination
+        self._columns = _Columns(observation_space)
+        if isinstance(action_space, spaces.Discrete) and action_space.n > EXACT:
+            raise ValueError(
+                f"action_space has {action_space.n} actions, at most {EXACT} are exact"
+            )
+        self._action_dtype = self._maybe_cast_dtype(action_space.dtype)
+        self._kind = _memory_class(memory)
+        self._knobs = {"seed": torch.initial_seed() % 2**32, **knobs}
+        _check_knobs(self._kind, self._knobs)
+        self.td_errors: Callable[[ReplayBufferSamples], Array] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.pos, self.full = 0, False
+        capacity = self.buffer_size * self.n_envs
+        make = cast("Callable[..., Replay]", self._kind)
+        self.memory: Replay = make(
+            capacity, self._columns.width, self.action_dim, **deepcopy(self._knobs)
+        )
+        self._query: Float32 | None = None  # (n_envs, O)
+        self._draws = 0
+        self._last: tuple[Array, ReplayBufferSamples] | None = None  # ids and data of a draw
+
+    def size(self) -> int:
+        """Vector steps held, as in SB3: transitions over environments."""
+        return len(self.memory) // self.n_envs
+
+    def add(
+        self,
+        obs: Observation,
+        next_obs: Observation,
+        action: Array,
+        reward: Array,
+        done: Array,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Store one vector step; `next_obs` becomes the query."""
+        ended = np.asarray(done, np.bool_).reshape(self.n_envs)
+        timeout = np.zeros(self.n_envs, np.bool_)
+        if self.handle_timeout_termination:
+            timeout[:] = [info.get("TimeLimit.truncated", False) for info in infos]
+        following = self._columns.flatten(next_obs, self.n_envs)
+        self.memory.extend(
+            self._columns.flatten(obs, self.n_envs),
+            np.asarray(action).reshape(self.n_envs, self.action_dim),
+            np.asarray(reward).reshape(self.n_envs),
+            following,
+            ended & ~timeout,
+            ended & timeout,
+        )
+        self._query = following
+        self.pos = (self.pos + 1) % self.buffer_size
+        self.full = len(self.memory) == self.memory.capacity
+
+    def set_query(self, obs: Observation) -> None:
+        """Make `obs`, raw and one per environment, what the next draws ask about."""
+        self._query = self._columns.flatten(obs, self.n_envs)
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        """Draw a batch on the buffer's device, normalised by `env` if there is one."""
+        self._report()
+        query = None if self._query is None else self._query[self._draws % self.n_envs]
+        self._draws += 1
+        batch = self.memory.sample(batch_size, query=query)
+        tensor = self._tensor
+        samples = (
+            tensor(self._normalize_obs(self._columns.restore(batch.observation), env)),
+            tensor(batch.action.astype(self._action_dtype, copy=False)),
+            tensor(self._normalize_obs(self._columns.restore(batch.next_observation), env)),
+            tensor(batch.terminated.astype(np.float32).reshape(-1, 1)),
+            tensor(self._normalize_reward(batch.reward.reshape(-1, 1), env)),
+        )
+        kind = DictReplayBufferSamples if self._columns.named else ReplayBufferSamples
+        data = cast("ReplayBufferSamples", kind(*samples))
+        self._last = (batch.ids, data) if _wants_td_errors(self.memory) else None
+        return data
+
+    def _tensor(self, value: Observation) -> Any:
+        if isinstance(value, dict):
+            return {key: self.to_torch(array) for key, array in value.items()}
+        return self.to_torch(value)
+
+    def _report(self) -> None:
+        """Tell the memory the TD errors of the last draw, whose gradient step is done by now."""
+        if self._last is None:
+            return
+        ids, data = self._last
+        if self.td_errors is not None:
+            self.memory.update(ids, self.td_errors(data))
+        elif self._draws == 1:
+            warnings.warn(
+                f"{type(self.memory).__name__} draws by TD errors, which Stable-Baselines3 does "
+                "not report: pass callback=TDErrorCallback() to learn()",
+                stacklevel=3,
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The memory as plain data; the link to a model is not saved."""
+        state = self.__dict__ | {"_last": None, "td_errors": None}
+        return state | {"memory": (type(self.memory), self.memory.state())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kind, saved = state["memory"]
+        self.__dict__.update(state | {"memory": kind.from_state(saved)})
+
+
+class LocalityReplayBuffer(MemoryReplayBuffer):
+    """Locality-Sensitive Experience Replay; knobs are those of `lser.LocalityReplay`."""
+
+
+class QueryCallback(BaseCallback):
+    """Makes the query exact: what the model acts on next, also where an episode has just ended."""
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        model = cast("Any", self.model)
+        raw = model._vec_normalize_env is not None
+        _buffer_of(self.model).set_query(model._last_original_obs if raw else model._last_obs)
+
+
+class TDErrorCallback(BaseCallback):
+    """Gives memories the TD errors that Stable-Baselines3 keeps to itself.
+
+    They are computed when the next batch is drawn, hence after the batch's own gradient step; one
+    more forward pass per update. Importance weights have no place in SB3's losses: none are used.
+    """
+
+    def _on_training_start(self) -> None:
+        _buffer_of(self.model).td_errors = self.td_errors
+
+    def _on_training_end(self) -> None:
+        _buffer_of(self.model).td_errors = None
+
+    def _on_step(self) -> bool:
+        return True
+
+    @torch.no_grad()
+    def td_errors(self, data: ReplayBufferSamples) -> Array:
+        """Target minus value, (b,), the mean over critics; override it for other algorithms."""
+        model, after = self.model, data.next_observations
+        if isinstance(model, DQN):
+            following = model.q_net_target(after).max(dim=1, keepdim=True).values
+            value = model.q_net(data.observations).gather(1, data.actions.long())
+        elif isinstance(model, TD3 | SAC):
+            if isinstance(model, TD3):  # DDPG too
+                action, bonus = model.actor_target(after), torch.zeros(())
+            else:
+                action, log_prob = model.actor.action_log_prob(after)
+                bonus = -_temperature(model) * log_prob.reshape(-1, 1)
+            critics = torch.cat(model.critic_target(after, action), dim=1)
+            following = critics.min(dim=1, keepdim=True).values + bonus
+            value = torch.cat(model.critic(data.observations, data.actions), dim=1)
+        else:
+            raise ValueError(
+                f"TDErrorCallback knows DDPG, TD3, SAC and DQN, got {type(model).__name__}: "
+                "override td_errors in a subclass"
+            )
+        target = data.rewards + (1 - data.dones) * model.gamma * following
+        errors: Array = (target - value).mean(dim=1).cpu().numpy()
+        return errors
+
+
+def _temperature(model: SAC) -> torch.Tensor:
+    if model.ent_coef_optimizer is None or model.log_ent_coef is None:
+        return model.ent_coef_tensor
+    return model.log_ent_coef.detach().exp()
+
+
+def _buffer_of(model: BaseAlgorithm) -> MemoryReplayBuffer:
+    buffer = getattr(model, "replay_buffer", None)
+    if not isinstance(buffer, MemoryReplayBuffer):
+        raise ValueError(
+            "this callback needs replay_buffer_class=MemoryReplayBuffer or LocalityReplayBuffer, "
+            f"got {type(buffer).__name__}"
+        )
+    return buffer
+
+
+def _wants_td_errors(memory: Replay) -> bool:
+    match memory:
+        case PrioritizedReplay():
+            return True
+        case DynamicReplay():
+            return memory.prioritized
+        case SelectiveReplay():
+            return memory.strategy == "surprise"
+        case _:
+            return type(memory) not in KINDS.values()  # somebody's own: it may
+
+
+def _memory_class(memory: str | type[Replay]) -> type[Replay]:
+    if not isinstance(memory, str):
+        return memory
+    if memory not in KINDS:
+        raise ValueError(f"memory must be one of {', '.join(KINDS)}, or a class, got {memory!r}")
+    return KINDS[memory]
+
+
+def _check_knobs(kind: type[Replay], knobs: Mapping[str, object]) -> None:
+    known = list(inspect.signature(kind).parameters)[3:]  # the sizes come from the spaces
+    for name in knobs:
+        if name not in known:
+            raise ValueError(f"{kind.__name__} has no {name!r}; it has {', '.join(known)}")
+
+
+class _Part(NamedTuple):
+    """One array of an observation and its columns in a row."""
+
+    columns: slice
+    shape: tuple[int, ...]
+    dtype: DTypeLike
+    counts: tuple[int, ...]  # categories of each component, one-hot in the row; () for numbers
+    start: int  # the first category
+
+
+class _Columns:
+    """How an observation lies in a row: its keys side by side, categories one-hot."""
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.named = isinstance(space, spaces.Dict)
+        parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+        self.parts: dict[str, _Part] = {}
+        self.width = 0
+        for key, part in parts.items():
+            self.parts[key] = _part(key, part, self.width)
+            self.width = self.parts[key].columns.stop
+
+    def flatten(self, obs: Observation, n: int) -> Float32:
+        """Rows (n, width) that share no memory with `obs`."""
+        rows = np.zeros((n, self.width), np.float32)
+        for key, part in self.parts.items():
+            values = np.asarray(obs[key] if isinstance(obs, dict) else obs).reshape(n, -1)
+            if part.counts:
+                first = part.columns.start + np.cumsum([0, *part.counts[:-1]])
+                rows[np.arange(n)[:, None], first + values.astype(np.int64) - part.start] = 1
+            else:
+                rows[:, part.columns] = values
+        return rows
+
+    def restore(self, rows: Float32) -> Observation:
+        """The observations that `flatten` made into `rows`."""
+        found: dict[str, Array] = {}
+        for key, part in self.parts.items():
+            values: Array = rows[:, part.columns]
+            if part.counts:
+                hot = np.split(values, np.cumsum(part.counts)[:-1], axis=1)
+                values = np.stack([block.argmax(axis=1) for block in hot], axis=1) + part.start
+            shaped = values.reshape(len(rows), *part.shape)
+            found[key] = shaped.astype(part.dtype, copy=False)
+        return found if self.named else found[""]
+
+
+def _part(key: str, space: spaces.Space[Any], at: int) -> _Part:
+    match space:
+        case spaces.Discrete():
+            count, start = int(space.n), int(space.start)
+            return _Part(slice(at, at + count), (1,), space.dtype, (count,), start)
+        case spaces.MultiDiscrete() if space.nvec.ndim == 1 and not np.any(space.start):
+            counts = tuple(int(n) for n in space.nvec)
+            return _Part(slice(at, at + sum(counts)), space.shape, space.dtype, counts, 0)
+        case spaces.Box() | spaces.MultiBinary():
+            assert space.shape is not None
+            width = int(np.prod(space.shape))
+            return _Part(slice(at, at + width), space.shape, space.dtype, (), 0)
+    where = f"observation_space[{key!r}]" if key else "observation_space"
+    raise ValueError(f"{where} must be a Box, Discrete, MultiDiscrete or MultiBinary, got {space}")
