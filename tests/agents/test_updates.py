@@ -13,10 +13,11 @@ from agent_references import (
 )
 from torch import nn
 
-from lser.agents import DDPG, SAC, TD3
+from lser.agents import DDPG, SAC, TD3, kernels, networks, optim
 from lser.agents.networks import Perceptron
 
 LOW, HIGH = np.array([-1.0, 0.0, -3.0]), np.array([1.0, 2.0, -1.0])
+META = torch.device("meta")  # any device that is not the CPU
 
 
 def assert_same_network(ours: Perceptron, theirs: nn.Module) -> None:
@@ -65,6 +66,21 @@ def test_fifty_updates_of_sac_equal_the_autograd_twin() -> None:
     assert_same_network(agent.actor, twin.actor)
     assert_same_network(agent.critics[1], twin.critics[1])
     assert_same_network(agent.target_critics[0], twin.targets[0])
+
+
+@pytest.mark.parametrize("make", [DDPG, TD3, SAC])
+def test_the_operations_of_other_devices_give_the_same_updates(
+    make: type[DDPG | TD3 | SAC], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = make(6, LOW, HIGH, hidden=(32, 24), seed=4)
+    for module in (networks, optim):
+        monkeypatch.setattr(module, "kernels_for", lambda _: kernels.kernels_for(META))
+    plain = make(6, LOW, HIGH, hidden=(32, 24), seed=4)
+    for seed in range(20):
+        batch = random_batch(32, 6, 3, seed=seed)
+        ours, theirs = compiled.learn(batch).td_errors, plain.learn(batch).td_errors
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(compiled.parameters, plain.parameters, rtol=1e-3, atol=3e-5)
 
 
 def test_a_terminated_transition_is_worth_its_reward_and_a_truncated_one_more() -> None:
