@@ -1,13 +1,14 @@
 """Random traffic through `LocalityReplay` and its literal twin gives the same memory and draws."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from traffic import contents_of
 from twin import Twin, code_of
 
 from lser.replay import LocalityReplay, SimHash
 
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking takes minutes
 VALUES = st.sampled_from([0.0, 0.0, 1.0, -1.0, 2.0, 0.5, -0.0, 1e-30, -3e38, 3e38])
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 REWARDS = st.one_of(VALUES, st.sampled_from([0.0, 1.0]), FINITE)
@@ -40,7 +41,7 @@ def block(rows, dim):
     return observation, np.arange(n, dtype=np.float32)[:, None], reward, observation + 1, ends, cut
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250, deadline=None, phases=PHASES)
 @given(traffic())
 def test_contents_and_greedy_batches_are_the_twins(case):
     dim, bits, options, steps = case

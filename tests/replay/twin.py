@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 
+LARGEST = float(np.finfo(np.float32).max)
+
+
 @dataclass(order=True)
 class Held:
     """A stored transition; compares by key, then by age: newer is better."""
@@ -94,7 +97,7 @@ class Twin:
         for held, reward in reversed(session):
             total = reward + self.discount * total
             if held is not None:
-                held.key = float(np.float32(total))
+                held.key = float(np.float32(min(max(total, -LARGEST), LARGEST)))
         for bucket in self.buckets.values():
             bucket.sort()
 

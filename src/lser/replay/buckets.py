@@ -9,7 +9,7 @@ from lser.replay import draw, filing, index
 from lser.replay.base import check_count
 from lser.replay.compiled import UInt32
 from lser.replay.store import Store
-from lser.types import Batch, Float32, Int64
+from lser.types import Float32, Int64
 
 _FIRST_ROOM = 64  # buckets
 _FIRST_ENTRIES = 256
@@ -98,23 +98,11 @@ class Buckets:
             done = index.extend(self._h, rows, codes, ids, slots, done)
         return ids, slots
 
-    def sample(self, code: int, size: int, greedy: float, seed: int) -> Batch:
-        """Draw `size` transitions for a query of this code; `seed` drives the random choices."""
-        at = self._store.layout
-        rows = np.empty((size, at.width), np.float32)
-        flags = np.empty((2, size), np.bool_)
-        ids = np.empty(size, np.int64)
-        draw.sample(self._h, code, greedy, seed, rows, flags, ids)
-        return Batch(
-            rows[:, at.observation],
-            rows[:, at.action],
-            rows[:, at.reward],
-            rows[:, at.next_observation],
-            flags[0],
-            flags[1],
-            ids,
-            np.ones(size, np.float32),
-        )
+    def pick(self, code: int, count: int, greedy: float, seed: int) -> Int64:
+        """The slots that a query of this code replays; `seed` drives the random choices."""
+        slots = np.empty(count, np.int64)
+        draw.pick(self._h, code, greedy, seed, slots)
+        return slots
 
     def rekey(self, slots: Int64, ids: Int64, keys: Float32) -> None:
         """Move entries still held under `ids` to the places of new order keys."""

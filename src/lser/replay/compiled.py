@@ -11,8 +11,10 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray  # type: ignore[attr-defined]
-from numba.core import cgutils, event, types
+from numba.core import cgutils as untyped
+from numba.core import event, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -21,15 +23,26 @@ UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
 Num = Any  # a scalar inside a kernel, whose exact type Numba infers
 Function = TypeVar("Function", bound=Callable[..., Any])
+cgutils: Any = untyped
 _log = logging.getLogger("lser")
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` with Numba, cached where a cache can be written."""
+    return _compile(function, fastmath=False)
+
+
+def unordered_kernel(function: Function) -> Function:
+    """A kernel whose sums may be reordered, to run in vector registers: rounding may differ."""
+    return _compile(function, fastmath={"reassoc", "contract"})
+
+
+def _compile(function: Function, fastmath: bool | set[str]) -> Function:
+    options: Any = {"error_model": "numpy", "fastmath": fastmath}
     try:
-        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
+        return cast(Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # "no locator available": nowhere to write
-        return cast(Function, numba.njit(error_model="numpy")(function))
+        return cast(Function, numba.njit(**options)(function))
 
 
 class _Announcer(event.Listener):
@@ -58,7 +71,25 @@ def _cast(_typing: Any, address: Any) -> Any:
     return types.voidptr(address), codegen
 
 
+def _hint(_typing: Any, array: Any, index: Any, write: Any) -> Any:
+    def codegen(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values = target.make_array(signature.args[0])(target, builder, arguments[0])
+        at = builder.gep(values.data, [arguments[1]])
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        flag = word(signature.args[2].literal_value)
+        builder.call(function, [builder.bitcast(at, byte), flag, word(3), word(1)])
+        return target.get_dummy_value()
+
+    if not isinstance(write, types.IntegerLiteral):
+        return None
+    return types.void(array, index, write), codegen
+
+
 _pointer: Any = intrinsic(_cast)
+# prefetch(array, flat index, 0 to read or 1 to write): bring the cache line of an element near
+prefetch: Any = intrinsic(prefer_literal=True)(_hint)
 
 
 @kernel

@@ -3,11 +3,11 @@
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from lser.replay.base import State, check_count
 from lser.replay.compiled import UInt32
 from lser.replay.persistence import rng_from_state, rng_state
+from lser.types import Float32
 
 
 class ConstantCode:
@@ -16,11 +16,11 @@ class ConstantCode:
     KIND = "constant"
     blind = False
 
-    def encode(self, observations: ArrayLike) -> UInt32:
+    def encode_rows(self, rows: Float32) -> UInt32:
         """Zeros, (N,)."""
-        return np.zeros(len(np.asarray(observations)), np.uint32)
+        return np.zeros(len(rows), np.uint32)
 
-    def observe(self, observations: ArrayLike) -> bool:  # noqa: ARG002
+    def observe(self, observations: Float32) -> bool:  # noqa: ARG002
         """Nothing to learn."""
         return False
 
@@ -47,11 +47,11 @@ class RandomCode:
         self.bits = check_count("bits", bits, high=32)
         self._rng = np.random.default_rng((check_count("seed", seed, low=0), 2))
 
-    def encode(self, observations: ArrayLike) -> UInt32:
+    def encode_rows(self, rows: Float32) -> UInt32:
         """Fresh random codes, (N,), whatever the observations."""
-        return self._rng.integers(2**self.bits, size=len(np.asarray(observations)), dtype=np.uint32)
+        return self._rng.integers(2**self.bits, size=len(rows), dtype=np.uint32)
 
-    def observe(self, observations: ArrayLike) -> bool:  # noqa: ARG002
+    def observe(self, observations: Float32) -> bool:  # noqa: ARG002
         """Nothing to learn."""
         return False
 

@@ -1,35 +1,31 @@
-"""The rule of the draw, compiled: which slots a query replays, and the gather of their rows."""
+"""The rule of the draw, compiled: which slots a query replays."""
 
 import numpy as np
 
 from lser.replay import heap
-from lser.replay.compiled import Num, UInt64, float32_at, int32_at, int64_at, kernel
+from lser.replay.compiled import Num, UInt64, int32_at, kernel
 from lser.replay.index import (
-    CAPACITY,
     COUNT,
     DRAWS,
     FALLBACKS,
     FILLED,
     FROM_MEMORY,
     GREEDY,
-    IDS,
     ITEMS,
     LISTED_BUCKETS,
     OCCUPIED,
     PER_ITEM,
     REPEAT,
     ROOM,
-    ROWS,
     SIZE,
     START,
     UNIFORM,
-    WIDTH,
     entries,
     find,
     records,
 )
 from lser.replay.nearest import nearest_two
-from lser.types import Bool, Float32, Int64
+from lser.types import Int64
 
 MEMORY = -1  # as a bucket: all slots
 ANY_CODE = -1  # as a code: that of an occupied bucket drawn at random
@@ -173,22 +169,3 @@ def pick(h: Int64, code: Num, greedy: Num, seed: Num, slots: Int64) -> None:
         _from_bucket(h, state, first, draw, greedy, slots[:half])
         if half < len(slots):
             _from_bucket(h, state, second, draw, greedy, slots[half:])
-
-
-@kernel
-def sample(
-    h: Int64, code: Num, greedy: Num, seed: Num, rows: Float32, flags: Bool, ids: Int64
-) -> None:
-    """Draw, and gather rows (b, width), flags (2, b) and ids (b,) in one go."""
-    slots = np.empty(len(rows), np.int64)
-    pick(h, code, greedy, seed, slots)
-    width = h[WIDTH]
-    kept = float32_at(h[ROWS], h[CAPACITY], width)
-    held = int64_at(h[IDS], h[CAPACITY], 1)
-    for k in range(len(rows)):
-        slot = slots[k]
-        ids[k] = held[slot, 0]
-        for c in range(width):
-            rows[k, c] = kept[slot, c]
-        flags[0, k] = kept[slot, width - 2] != 0
-        flags[1, k] = kept[slot, width - 1] != 0

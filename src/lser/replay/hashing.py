@@ -10,8 +10,9 @@ from typing import Literal, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.replay.base import State, check_choice, check_count, check_shape
+from lser.replay.base import State, check_choice, check_count, check_shape, plain_floats
 from lser.replay.compiled import UInt32, kernel
+from lser.replay.lanes import LANES, project
 from lser.types import Float32, Int64
 
 Features = Literal["raw", "centred", "standardised"]
@@ -24,8 +25,8 @@ class Encoder(Protocol):
     KIND: str
     blind: bool  # codes say nothing about the observation: a query takes any occupied bucket
 
-    def encode(self, observations: Float32) -> UInt32:
-        """The codes (N,) of observations (N, O)."""
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """The codes (N,) of packed rows, whose first O columns are the observation."""
         ...
 
     def observe(self, observations: Float32) -> bool:
@@ -38,25 +39,16 @@ class Encoder(Protocol):
 
 
 @kernel
-def _project(
-    x: Float32, shift: Float64, scale: Float64, vectors: Float64, row: int, out: Float64
+def _signs(
+    x: Float32, shift: Float64, scale: Float64, vectors: Float64, bits: int, codes: UInt32
 ) -> None:
-    """<vectors[:, k], (x[row] - shift) * scale> for every k, each sum in the order of x."""
-    out[:] = 0.0
-    for d in range(vectors.shape[0]):
-        value = (np.float64(x[row, d]) - shift[d]) * scale[d]
-        for k in range(vectors.shape[1]):
-            out[k] += value * vectors[d, k]
-
-
-@kernel
-def _signs(x: Float32, shift: Float64, scale: Float64, vectors: Float64, codes: UInt32) -> None:
     """Bit k of a code: whether the projection on vector k is positive."""
     sums = np.empty(vectors.shape[1], np.float64)
     for row in range(len(x)):
-        _project(x, shift, scale, vectors, row, sums)
+        for column in range(0, len(sums), LANES):
+            project(x, row * x.shape[1], shift, scale, vectors, column, sums)
         code = np.uint32(0)
-        for k in range(len(sums)):
+        for k in range(bits):
             code |= np.uint32(sums[k] > 0) << np.uint32(k)
         codes[row] = code
 
@@ -65,7 +57,8 @@ def _signs(x: Float32, shift: Float64, scale: Float64, vectors: Float64, codes: 
 def _sums(x: Float32, shift: Float64, scale: Float64, vectors: Float64, sums: Float64) -> None:
     """All projections, (N, K)."""
     for row in range(len(x)):
-        _project(x, shift, scale, vectors, row, sums[row])
+        for column in range(0, sums.shape[1], LANES):
+            project(x, row * x.shape[1], shift, scale, vectors, column, sums[row])
 
 
 class SimHash:
@@ -94,9 +87,7 @@ class SimHash:
         self.warmup = check_count("warmup", warmup)
         # apart from the stream of default_rng(seed), from which a memory draws its batches
         rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
-        self._vectors: Float64 = np.ascontiguousarray(
-            rng.standard_normal((self.bits, self.observation_dim)).T
-        )
+        self._vectors = _columns(rng.standard_normal((self.bits, self.observation_dim)))
         self._shift: Float64 = np.zeros(self.observation_dim)
         self._scale: Float64 = np.ones(self.observation_dim)
         self._seen = 0
@@ -107,13 +98,16 @@ class SimHash:
     @property
     def hyperplanes(self) -> Float64:
         """The normals of the hyperplanes, (bits, O)."""
-        return self._vectors.T.copy()
+        return self._vectors[:, : self.bits].T.copy()
 
     def encode(self, observations: ArrayLike) -> UInt32:
         """The codes (N,) of observations (N, O)."""
-        x = _matrix(observations, self.observation_dim)
-        codes = np.empty(len(x), np.uint32)
-        _signs(x, self._shift, self._scale, self._vectors, codes)
+        return self.encode_rows(_matrix(observations, self.observation_dim))
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """The codes (N,) of packed rows, whose first O columns are the observation."""
+        codes = np.empty(len(rows), np.uint32)
+        _signs(rows, self._shift, self._scale, self._vectors, self.bits, codes)
         return codes
 
     def observe(self, observations: ArrayLike) -> bool:
@@ -200,23 +194,28 @@ class E2LSH:
         self.norm = check_count("norm", norm, high=2)
         rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
         draw = rng.standard_normal if self.norm == 2 else rng.standard_cauchy
-        self._vectors: Float64 = np.ascontiguousarray(
-            draw((self.functions, self.observation_dim)).T
-        )
+        self._vectors = _columns(draw((self.functions, self.observation_dim)))
         self._offsets: Float64 = rng.uniform(0, self.width, self.functions)
 
     def cells(self, observations: ArrayLike) -> Int64:
         """The cell numbers, (N, functions)."""
-        x = _matrix(observations, self.observation_dim)
-        sums = np.empty((len(x), self.functions))
-        _sums(x, np.zeros(x.shape[1]), np.ones(x.shape[1]), self._vectors, sums)
-        cells = np.floor((sums + self._offsets) / self.width)
+        return self._cells(_matrix(observations, self.observation_dim))
+
+    def _cells(self, rows: Float32) -> Int64:
+        sums = np.empty((len(rows), self._vectors.shape[1]))
+        still, one = np.zeros(self.observation_dim), np.ones(self.observation_dim)
+        _sums(rows, still, one, self._vectors, sums)
+        cells = np.floor((sums[:, : self.functions] + self._offsets) / self.width)
         return cells.clip(-(2.0**62), 2.0**62).astype(np.int64)
 
     def encode(self, observations: ArrayLike) -> UInt32:
         """The codes (N,) of observations (N, O)."""
+        return self.encode_rows(_matrix(observations, self.observation_dim))
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """The codes (N,) of packed rows, whose first O columns are the observation."""
         share = 32 // self.functions
-        cells = self.cells(observations)
+        cells = self._cells(rows)
         gray = (cells ^ (cells >> 1)) & ((1 << share) - 1)
         shifts = share * np.arange(self.functions)
         codes: UInt32 = np.bitwise_or.reduce(gray << shifts, axis=1).astype(np.uint32)
@@ -252,6 +251,13 @@ class E2LSH:
         return encoder
 
 
+def _columns(vectors: Float64) -> Float64:
+    """Vectors (K, O) as columns (O, K'), K' the next multiple of LANES, with zeros."""
+    padded = np.zeros((vectors.shape[1], -(-len(vectors) // LANES) * LANES))
+    padded[:, : len(vectors)] = vectors.T
+    return padded
+
+
 def _same(state: State, name: str, shape: tuple[int, ...]) -> Float64:
     array = np.asarray(state.arrays[name], np.float64)
     check_shape(name, array, shape)
@@ -259,6 +265,6 @@ def _same(state: State, name: str, shape: tuple[int, ...]) -> Float64:
 
 
 def _matrix(observations: ArrayLike, width: int) -> Float32:
-    x = np.asarray(observations, np.float32, order="C")
+    x = plain_floats(observations)
     check_shape("observations", x, (None, width))
     return x

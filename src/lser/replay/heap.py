@@ -185,39 +185,57 @@ def remove(arena: Int64, o: Num, n: Num, positions: Int32, p: Num) -> None:
 
 
 @kernel
+def _write(queue: Int64, at: Num, a: Num, i: Num, p: Num) -> None:
+    queue[at, 0], queue[at, 1], queue[at, 2] = a, i, p
+
+
+@kernel
 def _offer(queue: Int64, size: Num, a: Num, i: Num, p: Num) -> Num:
     """Add a candidate to a binary heap with the best at 0."""
     at = size
     while at > 0:
         parent = (at - 1) >> 1
-        if not less(queue[parent, 0], queue[parent, 1], a, i):
+        b, j = queue[parent, 0], queue[parent, 1]
+        if not less(b, j, a, i):
             break
-        queue[at] = queue[parent]
+        _write(queue, at, b, j, queue[parent, 2])
         at = parent
-    queue[at, 0], queue[at, 1], queue[at, 2] = a, i, p
+    _write(queue, at, a, i, p)
     return size + 1
 
 
 @kernel
-def _poll(queue: Int64, size: Num) -> Num:
-    """Drop the best candidate of the binary heap."""
-    size -= 1
-    a, i, p = queue[size, 0], queue[size, 1], queue[size, 2]
+def _replace(queue: Int64, size: Num, a: Num, i: Num, p: Num) -> None:
+    """Put a candidate in the place of the best of a binary heap."""
     at = 0
     while True:
         child = 2 * at + 1
         if child >= size:
             break
-        if child + 1 < size and less(
-            queue[child, 0], queue[child, 1], queue[child + 1, 0], queue[child + 1, 1]
-        ):
+        b, j = queue[child, 0], queue[child, 1]
+        if child + 1 < size and less(b, j, queue[child + 1, 0], queue[child + 1, 1]):
             child += 1
-        if not less(a, i, queue[child, 0], queue[child, 1]):
+            b, j = queue[child, 0], queue[child, 1]
+        if not less(a, i, b, j):
             break
-        queue[at] = queue[child]
+        _write(queue, at, b, j, queue[child, 2])
         at = child
-    queue[at, 0], queue[at, 1], queue[at, 2] = a, i, p
-    return size
+    _write(queue, at, a, i, p)
+
+
+@kernel
+def _successors(n: Num, p: Num) -> tuple[Num, Num]:
+    """The one or two positions that follow p in the walk of `best`; -1 for none."""
+    node = p >> 1
+    single = p == n - 1 and p == 2 * node
+    if p & 1 or single:
+        child = 2 * node + 1
+        if 2 * child < n:
+            return top_of(n, child), top_of(n, child + 1) if 2 * (child + 1) < n else -1
+        if not single:
+            return p - 1, -1
+    # a lower end, or the one entry of a half node: on to the parent's lower end from the left
+    return node - 1 if node & 1 else -1, -1
 
 
 @kernel
@@ -233,23 +251,13 @@ def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64) -> None:
     size = _offer(queue, 0, arena[o + p, 0], arena[o + p, 1], p)
     for k in range(count):
         slots[k] = queue[0, 0] & SLOT
-        p = queue[0, 2]
-        size = _poll(queue, size)
-        node = p >> 1
-        low = p == 2 * node and p + 1 < n
-        if not low:
-            child = 2 * node + 1
-            if 2 * child < n:
-                for c in range(child, child + 2):
-                    if 2 * c < n:
-                        q = top_of(n, c)
-                        size = _offer(queue, size, arena[o + q, 0], arena[o + q, 1], q)
-                continue
-            if p & 1:  # a leaf with two ends
-                size = _offer(queue, size, arena[o + p - 1, 0], arena[o + p - 1, 1], p - 1)
-                continue
-        if node & 1:  # a lower end, or the one entry of a half node, that is a left child
-            q = node - 1  # 2 * ((node - 1) // 2)
+        p, q = _successors(n, queue[0, 2])
+        if p >= 0:
+            _replace(queue, size, arena[o + p, 0], arena[o + p, 1], p)
+        else:
+            size -= 1
+            _replace(queue, size, queue[size, 0], queue[size, 1], queue[size, 2])
+        if q >= 0:
             size = _offer(queue, size, arena[o + q, 0], arena[o + q, 1], q)
 
 

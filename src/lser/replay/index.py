@@ -18,8 +18,10 @@ from lser.replay.compiled import (
     int32_at,
     int64_at,
     kernel,
+    prefetch,
     uint32_at,
 )
+from lser.replay.packing import scatter
 from lser.types import Float32, Int64
 
 # fmt: off
@@ -38,6 +40,7 @@ CODE, START, COUNT, CLASS, PLACE, RANK, FIELDS = range(7)  # columns of a bucket
 CLASSES = 40  # sizes 2**1 .. 2**39
 # fmt: on
 DROP, NO_ROOM = -1, -2
+_AHEAD = 6  # rows of a block
 
 
 @kernel
@@ -334,6 +337,18 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 
 
 @kernel
+def _foresee(h: Int64, codes: UInt32, k: Num) -> None:
+    """Bring what the next rows of a block will need into the cache, one step of each at a time."""
+    prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), _probe(h, np.int64(codes[k + _AHEAD])), 0)
+    bucket = find(h, np.int64(codes[k + 2 * _AHEAD // 3]))
+    if bucket >= 0:
+        prefetch(records(h), bucket * FIELDS, 1)
+    bucket = find(h, np.int64(codes[k + _AHEAD // 3]))
+    if bucket >= 0:
+        prefetch(entries(h), 2 * records(h)[bucket, START], 1)
+
+
+@kernel
 def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, start: Num) -> Num:
     """Store rows from `start` on; returns the first row for which there was no room.
 
@@ -342,6 +357,8 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
     held = int64_at(h[IDS], h[CAPACITY], 1)
     stop = len(rows)
     for k in range(start, len(rows)):
+        if k + _AHEAD < len(rows):
+            _foresee(h, codes, k)
         slot = store(h, np.int64(codes[k]), heap.order_key(rows[k, h[REWARD]]))
         if slot == NO_ROOM:
             stop = k
@@ -354,10 +371,7 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
             ids[k] = held[slot, 0] = h[WRITTEN]
             h[WRITTEN] += 1
     kept = float32_at(h[ROWS], h[CAPACITY], h[WIDTH])
-    for k in range(start, stop):
-        if slots[k] >= 0:
-            for c in range(h[WIDTH]):
-                kept[slots[k], c] = rows[k, c]
+    scatter(kept, slots[start:stop], rows[start:stop])
     return stop
 
 

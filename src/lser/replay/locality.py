@@ -134,15 +134,14 @@ class LocalityReplay:
         if self._returns is not None:
             labels = self._returns.labels(streams, len(rows))
         with self._lock:
-            seen = rows[:, self._store.layout.observation]
-            ids, slots = self._buckets.insert(rows, self.encoder.encode(seen))
+            ids, slots = self._buckets.insert(rows, self.encoder.encode_rows(rows))
             if self._returns is not None:
                 ended = (rows[:, self._store.layout.terminated :] != 0).max(axis=1)
                 reward = rows[:, self._store.layout.reward]
                 self._buckets.rekey(*self._returns.follow(labels, ids, slots, reward, ended))
-            if self.encoder.observe(seen):
-                held = self._store.rows[: len(self), self._store.layout.observation]
-                self._buckets = self._buckets.refiled(self.encoder.encode(held))
+            if self.encoder.observe(rows[:, self._store.layout.observation]):
+                held = self.encoder.encode_rows(self._store.rows[: len(self)])
+                self._buckets = self._buckets.refiled(held)
         return ids
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
@@ -160,9 +159,9 @@ class LocalityReplay:
             size = check_sample(batch_size, len(self._buckets))
             code = ANY_CODE
             if not uniform and not self.encoder.blind:
-                code = int(self.encoder.encode(observation)[0])
+                code = int(self.encoder.encode_rows(observation)[0])
             seed = self._rng.bit_generator.random_raw() >> 1  # Numba takes it as an int64
-            return self._buckets.sample(code, size, self.greedy, seed)
+            return self._store.batch(self._buckets.pick(code, size, self.greedy, seed))
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:
         """Nothing: draws do not depend on TD errors."""
@@ -208,9 +207,7 @@ class LocalityReplay:
                 raise ValueError("the bucket index is damaged: a key is not its row's reward")
             codes = np.repeat(arrays["codes"], arrays["sizes"])
             blind = self.encoder.blind
-            if not blind and not np.array_equal(
-                self.encoder.encode(rows[:, at.observation]), codes
-            ):
+            if not blind and not np.array_equal(self.encoder.encode_rows(rows), codes):
                 raise ValueError("the bucket index is damaged: a code is not its observation's")
 
     def state(self) -> State:

@@ -1,12 +1,22 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.replay.base import State, as_flags, as_floats, check_choice, check_count
+from lser.replay.base import (
+    State,
+    all_plain,
+    as_flags,
+    as_floats,
+    check_choice,
+    check_count,
+    plain_flags,
+    plain_floats,
+)
+from lser.replay.packing import gather, pack
 from lser.types import Batch, Float32, Int64
 
 Storage = Literal["memory", "memmap"]
@@ -80,6 +90,34 @@ class Store:
         truncated: ArrayLike,
     ) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
+        block: Any = (observation, action, reward, next_observation, terminated, truncated)
+        if not all_plain(*block):
+            try:
+                block = (*map(plain_floats, block[:4]), *map(plain_flags, block[4:]))
+            except (TypeError, ValueError):
+                return self._pack_with_care(*block)
+        s, a, r, t, ends, cut = block
+        n = len(r) if r.ndim else -1
+        if (
+            s.shape == t.shape == (n, self.observation_dim)
+            and a.shape == (n, self.action_dim)
+            and r.shape == ends.shape == cut.shape
+        ):
+            rows = np.empty((n, self.layout.width), np.float32)
+            if pack(s, a, r, t, ends, cut, rows):
+                return rows
+        return self._pack_with_care(*block)
+
+    def _pack_with_care(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+    ) -> Float32:
+        """`pack` step by step: slower, but it can say which argument is wrong."""
         at, width = self.layout, self.observation_dim
         observation = as_floats("observation", observation, (None, width))
         count = observation.shape[0]
@@ -87,9 +125,8 @@ class Store:
         rows[:, at.observation] = observation
         rows[:, at.action] = as_floats("action", action, (count, self.action_dim))
         rows[:, at.reward] = as_floats("reward", reward, (count,))
-        rows[:, at.next_observation] = as_floats(
-            "next_observation", next_observation, (count, width)
-        )
+        following = as_floats("next_observation", next_observation, (count, width))
+        rows[:, at.next_observation] = following
         rows[:, at.terminated] = as_flags("terminated", terminated, count)
         rows[:, at.truncated] = as_flags("truncated", truncated, count)
         return rows
@@ -122,20 +159,19 @@ class Store:
 
     def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
         """Gather the rows of `slots` once; the float fields are views into that gather."""
+        at, count = self.layout, len(slots)
+        rows = np.empty((count, at.width), np.float32)
+        flags, ids = np.empty((2, count), np.bool_), np.empty(count, np.int64)
+        gather(self.rows, self.ids, slots, rows, flags, ids)
         if weights is None:
-            weights = np.ones(len(slots), np.float32)
-        return self.split(self.rows.take(slots, axis=0), self.ids.take(slots), weights)
-
-    def split(self, rows: Float32, ids: Int64, weights: Float32) -> Batch:
-        """A batch whose float fields are views into packed `rows`."""
-        at = self.layout
+            weights = np.ones(count, np.float32)
         return Batch(
             rows[:, at.observation],
             rows[:, at.action],
             rows[:, at.reward],
             rows[:, at.next_observation],
-            rows[:, at.terminated] != 0,
-            rows[:, at.truncated] != 0,
+            flags[0],
+            flags[1],
             ids,
             weights,
         )
