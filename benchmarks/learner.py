@@ -100,8 +100,8 @@ def hand_written() -> Update:
 
     actor, critic = network(OBSERVATION, ACTION), network(OBSERVATION + ACTION, 1)
     slow_actor, slow_critic = copy.deepcopy(actor), copy.deepcopy(critic)
-    online = [*actor.parameters(), *critic.parameters()]
-    targets = [*slow_actor.parameters(), *slow_critic.parameters()]
+    online: list[torch.Tensor] = [*actor.parameters(), *critic.parameters()]
+    targets: list[torch.Tensor] = [*slow_actor.parameters(), *slow_critic.parameters()]
     actor_adam = torch.optim.Adam(actor.parameters(), lr=1e-4, fused=True)
     critic_adam = torch.optim.Adam(critic.parameters(), lr=1e-3, fused=True)
     weights = torch.ones(BATCH, 1)
@@ -115,13 +115,13 @@ def hand_written() -> Update:
         error = target - critic(torch.cat((observation, action), 1))
         loss = (weights * error.square()).mean()
         critic_adam.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         critic_adam.step()
         for parameter in critic.parameters():
             parameter.requires_grad_(False)
         value = critic(torch.cat((observation, torch.tanh(actor(observation))), 1)).mean()
         actor_adam.zero_grad(set_to_none=True)
-        (-value).backward()
+        (-value).backward()  # type: ignore[no-untyped-call]
         actor_adam.step()
         for parameter in critic.parameters():
             parameter.requires_grad_(True)

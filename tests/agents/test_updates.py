@@ -72,14 +72,14 @@ def test_fifty_updates_of_sac_equal_the_autograd_twin() -> None:
 def test_the_operations_of_other_devices_give_the_same_updates(
     make: type[DDPG | TD3 | SAC], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    batches = [random_batch(32, 6, 3, seed=seed) for seed in range(20)]
     compiled = make(6, LOW, HIGH, hidden=(32, 24), seed=4)
+    ours = [compiled.learn(batch).td_errors for batch in batches]
     for module in (networks, optim):
         monkeypatch.setattr(module, "kernels_for", lambda _: kernels.kernels_for(META))
     plain = make(6, LOW, HIGH, hidden=(32, 24), seed=4)
-    for seed in range(20):
-        batch = random_batch(32, 6, 3, seed=seed)
-        ours, theirs = compiled.learn(batch).td_errors, plain.learn(batch).td_errors
-        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+    theirs = [plain.learn(batch).td_errors for batch in batches]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(compiled.parameters, plain.parameters, rtol=1e-3, atol=3e-5)
 
 
