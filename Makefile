@@ -40,6 +40,7 @@ test: lint ## lint, types and tests
 
 bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/replay.py
+	$(BIN)/python benchmarks/simulators.py
 	$(BIN)/python benchmarks/learner.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/adapters.py

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from lser.experiments import records
 from lser.experiments.config import Experiment
@@ -59,6 +58,6 @@ def _demo(sessions: int, seeds: int, workers: int, out: Path, *, command: str) -
     if code:
         return code
     found = [records.load(job.folder) for job in jobs]
-    Console().print(summary_table(found))
+    print(summary_table(found).text())
     print(demo_page(found, out))
     return 0

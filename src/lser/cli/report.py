@@ -30,8 +30,8 @@ def _report(
     """
     from lser.report import build_report
 
-    found = [record for record in records.find(runs) if record.status == "done"]
-    if not found:
+    found = records.find(runs)
+    if not any(record.status == "done" for record in found):
         raise ValueError(f"no finished record under {runs}")
     print(build_report(found, out, title=title))
     return 0
