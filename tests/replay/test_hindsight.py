@@ -160,7 +160,9 @@ def test_links_agree_with_a_naive_twin_under_random_traffic(capacity, rows, poin
     for session in sessions:
         for i, identity in enumerate(session):
             expected = session[i + int(point * (len(session) - i))]
-            assert links.held[later(links, identity % capacity, point)] == expected
+            found = np.empty(1, dtype=np.int64)
+            later(links, np.array([identity % capacity]), np.array([point]), found)
+            assert links.steps[found[0], 0] == expected
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.replay.base import State, check_count, check_fraction, check_sample
-from lser.replay.checks import Float64, check_number
-from lser.replay.compiled import kernel
+from lser.replay.checks import check_number
+from lser.replay.compiled import kernel, prefetch
 from lser.replay.links import Links, Tails, later, link, new_links
 from lser.replay.persistence import rng_from_state, rng_state, save
 from lser.replay.reward_classes import RewardClasses, classify, new_classes
 from lser.replay.sessions import stream_labels
 from lser.replay.store import Store
-from lser.types import Batch, Float32, Int64
+from lser.types import Batch, Bool, Float32, Int64
 
 
 class HindsightReplay:
@@ -113,15 +113,17 @@ class HindsightReplay:
         if self.balanced:
             return self._store.batch(self._draw_balanced(size))
         slots = self._rng.integers(len(self), size=size)
-        points = self._rng.random((size, 2))
-        copies = self._store.rows.take(slots, axis=0)
-        at = self._store.layout
-        columns = (at.observation.stop - 1, at.next_observation.stop - 1, at.reward)
+        points = self._rng.random((2, size))
+        batch = self._store.batch(slots)
+        ahead = np.empty(size, dtype=np.int64)
+        later(self._links, slots, points[1], ahead)
+        goals = batch.observation[:, -1]
         _relabel(
-            self._links, self._store.rows, slots, points, self.ratio,
-            self._goals, self._shown, columns, copies,
+            self._store.rows, self._store.layout.reward, ahead, points[0] < self.ratio,
+            self._goals, self._shown, goals, batch.reward,
         )  # fmt: skip
-        return self._store.split(copies, self._store.ids[slots], np.ones(size, dtype=np.float32))
+        batch.next_observation[:, -1] = goals
+        return batch
 
     def _draw_balanced(self, size: int) -> Int64:
         without, above = self._classes.counts.tolist()
@@ -192,28 +194,28 @@ def _check_goals(goals: Sequence[float]) -> tuple[float, ...]:
 
 @kernel
 def _relabel(
-    links: Links,
     rows: Float32,
-    slots: Int64,
-    points: Float64,
-    ratio: float,
+    gain: int,
+    ahead: Int64,
+    relabelled: Bool,
     goals: Float32,
     shown: Float32,
-    columns: tuple[int, int, int],
-    copies: Float32,
+    own: Float32,
+    reward: Float32,
 ) -> None:
-    """Give copies (b, width) of `slots` their goals and rewards; columns: two goals, reward."""
-    here, there, gain = columns
-    for i in range(len(slots)):
+    """Set the goals as shown `own` (b,) and the rewards (b,) of copies, by the steps `ahead`."""
+    width = rows.shape[1]
+    for i in range(len(ahead)):
+        prefetch(rows, ahead[i] * width + gain, 0)
+    for i in range(len(ahead)):
         goal = 0
         for j in range(len(shown)):
-            if abs(copies[i, here] - shown[j]) < abs(copies[i, here] - shown[goal]):
+            if abs(own[i] - shown[j]) < abs(own[i] - shown[goal]):
                 goal = j
-        if points[i, 0] < ratio:
-            achieved = rows[later(links, slots[i], points[i, 1]), gain]
+        if relabelled[i]:
+            achieved = rows[ahead[i], gain]
             for j in range(len(goals)):
                 if goals[j] <= achieved:
                     goal = j
-        copies[i, here] = shown[goal]
-        copies[i, there] = shown[goal]
-        copies[i, gain] = np.float32(1.0) if copies[i, gain] >= goals[goal] else np.float32(0.0)
+        own[i] = shown[goal]
+        reward[i] = np.float32(1.0) if reward[i] >= goals[goal] else np.float32(0.0)

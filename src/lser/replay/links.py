@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.replay.compiled import kernel
+from lser.replay.checks import Float64
+from lser.replay.compiled import kernel, prefetch
 from lser.types import Int64
+
+HELD, RECORD, STEP, FOLLOWING = range(4)
 
 
 class Links(NamedTuple):
-    """Per slot: its id, its session's record, its step and the id of the next step; the records."""
+    """The steps in all slots, side by side in memory, and the records of their sessions."""
 
-    held: Int64  # (capacity,) -1 in empty slots
-    record: Int64  # (capacity,)
-    step: Int64  # (capacity,)
-    following: Int64  # (capacity,) -1 where no later step is stored
+    steps: Int64  # (capacity, 4): id or -1, record, step, id of the next step stored or -1
     length: Int64  # (capacity,) per record: steps so far
     alive: Int64  # (capacity,) per record: steps still stored
     free: Int64  # (capacity,) a stack of unused records
@@ -29,15 +29,10 @@ class Links(NamedTuple):
 
 def new_links(capacity: int) -> Links:
     """Links of an empty ring."""
-    empty = np.full(capacity, -1, dtype=np.int64)
-    zero = np.zeros(capacity, dtype=np.int64)
     return Links(
-        held=empty,
-        record=zero.copy(),
-        step=zero.copy(),
-        following=empty.copy(),
-        length=zero.copy(),
-        alive=zero,
+        steps=np.full((capacity, 4), -1, dtype=np.int64),
+        length=np.zeros(capacity, dtype=np.int64),
+        alive=np.zeros(capacity, dtype=np.int64),
         free=np.arange(capacity)[::-1].copy(),
         unused=np.array([capacity]),
     )
@@ -46,48 +41,55 @@ def new_links(capacity: int) -> Links:
 @kernel
 def link(links: Links, ids: Int64, previous: Int64) -> None:
     """Enter ids (N,), each after the step `previous` (N,) of its session, or -1 at its start."""
-    capacity = len(links.held)
+    steps, length, alive, free, unused = links
+    capacity = len(steps)
     for i in range(len(ids)):
         slot = ids[i] % capacity
-        if links.held[slot] >= 0:
-            old = links.record[slot]
-            links.alive[old] -= 1
-            if links.alive[old] == 0:
-                links.free[links.unused[0]] = old
-                links.unused[0] += 1
+        if steps[slot, HELD] >= 0:
+            old = steps[slot, RECORD]
+            alive[old] -= 1
+            if alive[old] == 0:
+                free[unused[0]] = old
+                unused[0] += 1
         before = previous[i] % capacity
-        links.held[slot] = ids[i]
-        if previous[i] >= 0 and links.held[before] == previous[i]:
-            record = links.record[before]
-            links.following[before] = ids[i]
+        steps[slot, HELD] = ids[i]
+        if previous[i] >= 0 and steps[before, HELD] == previous[i]:
+            record = steps[before, RECORD]
+            steps[before, FOLLOWING] = ids[i]
         else:
-            links.unused[0] -= 1
-            record = links.free[links.unused[0]]
-            links.length[record] = 0
-        links.record[slot] = record
-        links.step[slot] = links.length[record]
-        links.length[record] += 1
-        links.alive[record] += 1
-        links.following[slot] = -1
+            unused[0] -= 1
+            record = free[unused[0]]
+            length[record] = 0
+        steps[slot, RECORD] = record
+        steps[slot, STEP] = length[record]
+        steps[slot, FOLLOWING] = -1
+        length[record] += 1
+        alive[record] += 1
 
 
 @kernel
-def later(links: Links, slot: int, point: float) -> int:
-    """The slot of one of this and the later steps stored, by a uniform `point` of [0, 1)."""
-    capacity = len(links.held)
-    record = links.record[slot]
-    steps = int(point * (links.length[record] - links.step[slot]))
-    if steps == 0:
-        return slot
-    stride = links.following[slot] - links.held[slot]
-    identity = links.held[slot] + steps * stride
-    guess = identity % capacity
-    same = links.held[guess] == identity and links.record[guess] == record
-    if same and links.step[guess] == links.step[slot] + steps:
-        return int(guess)
-    for _ in range(steps):
-        slot = links.following[slot] % capacity
-    return slot
+def later(links: Links, slots: Int64, points: Float64, out: Int64) -> None:
+    """For each slot (b,) one of its and the later steps' slots, by uniform points of [0, 1)."""
+    steps, length = links.steps, links.length
+    capacity = len(steps)
+    for i in range(len(slots)):
+        prefetch(steps, slots[i] * 4, 0)
+    for i in range(len(slots)):
+        prefetch(length, steps[slots[i], RECORD], 0)
+    for i in range(len(slots)):
+        held, record, step, following = steps[slots[i]]
+        ahead = int(points[i] * (length[record] - step))
+        out[i] = (held + ahead * (following - held)) % capacity if ahead else slots[i]
+        prefetch(steps, out[i] * 4, 0)
+    for i in range(len(slots)):
+        held, record, step, following = steps[slots[i]]
+        ahead = int(points[i] * (length[record] - step))
+        guess = steps[out[i]]
+        right = guess[HELD] == held + ahead * (following - held) and guess[RECORD] == record
+        if ahead and not (right and guess[STEP] == step + ahead):
+            out[i] = slots[i]
+            for _ in range(ahead):
+                out[i] = steps[out[i], FOLLOWING] % capacity
 
 
 class Tails:

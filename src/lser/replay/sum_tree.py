@@ -8,7 +8,7 @@ a difference, so rounding does not build up however long the tree lives.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.replay.compiled import kernel
+from lser.replay.compiled import kernel, prefetch
 from lser.types import Int64
 
 WIDTH = 8
@@ -59,6 +59,10 @@ class SumTree:
 def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
     levels = len(starts)
     for i in range(len(slots)):
+        prefetch(nodes, slots[i], 1)
+        if levels > 1:
+            prefetch(nodes, starts[1] + slots[i] // WIDTH, 1)
+    for i in range(len(slots)):
         nodes[slots[i]] = values[i]
     for i in range(len(slots)):
         family = slots[i] // WIDTH
@@ -73,22 +77,25 @@ def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
 
 @kernel
 def _find(nodes: Float64, starts: Int64, points: Float64, slots: Int64) -> None:
-    levels = len(starts)
+    """All points go down a level together, so that they wait for memory together."""
     total = 0.0
-    for child in range(starts[levels - 1], starts[levels - 1] + WIDTH):
+    for child in range(starts[-1], starts[-1] + WIDTH):
         total += nodes[child]
-    for i in range(len(points)):
-        mass = points[i] * total
-        family = 0
-        for level in range(levels - 1, -1, -1):
-            first = starts[level] + family * WIDTH
-            chosen = first
+    masses = points * total
+    slots[:] = 0
+    for level in range(len(starts) - 1, -1, -1):
+        for i in range(len(points)):
+            first = starts[level] + slots[i] * WIDTH
+            mass, chosen, before = masses[i], first, 0.0
             for child in range(first, first + WIDTH):
                 if nodes[child] > 0.0:
                     # Rounding may leave a little mass past the end: the last one above 0 has it.
                     chosen = child
-                    if mass < nodes[child]:
+                    mass -= before
+                    before = nodes[child]
+                    if mass < before:
                         break
-                    mass -= nodes[child]
-            family = chosen - starts[level]
-        slots[i] = family
+            masses[i] = mass
+            slots[i] = chosen - starts[level]
+            if level > 0:
+                prefetch(nodes, starts[level - 1] + slots[i] * WIDTH, 0)
