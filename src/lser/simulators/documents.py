@@ -62,11 +62,12 @@ def draw_integers(keys: NDArray[np.uint64], high: int, out: NDArray[np.int16]) -
 
 
 @jit
-def draw_units(keys: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """Fill `out` (n, m) with numbers uniform in [0, 1)."""
+def draw_units(uniform: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Fill `out` (n, m) with numbers uniform in [0, 1), a row from each number of `uniform`."""
     for i in range(out.shape[0]):
+        key = mix(np.uint64(uniform[i] / _TO_UNIT))
         for j in range(out.shape[1]):
-            out[i, j] = unit(keys[i], j)
+            out[i, j] = unit(key, j)
 
 
 @jit

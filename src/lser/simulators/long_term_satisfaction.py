@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.documents import draw_units, make_keys
+from lser.simulators.documents import draw_units
 from lser.simulators.long_term_satisfaction_dynamics import (
     Array,
     Constants,
@@ -103,9 +103,7 @@ class LongTermSatisfaction:
 
     def _new_candidates(self, users: Users, uniform: Array) -> None:
         if self._fixed is None:
-            keys = np.empty(len(uniform), np.uint64)
-            make_keys(uniform, keys)
-            draw_units(keys, users.clickbait)
+            draw_units(uniform, users.clickbait)
 
     def observe(self, users: Users) -> Float32:
         """Reckoned exposure, last clickbait and log engagement, time gone, candidates' range."""
@@ -143,7 +141,9 @@ class LongTermSatisfaction:
         info: Info = {
             "steps": ones,
             "clicks": ones,
-            "shown": (slate >= 0).sum(axis=1),
+            "shown": (slate >= 0).sum(axis=1)
+            if self.params.short_slates
+            else ones * slate.shape[1],
             "engagement": response.engagement,
             "observed_engagement": response.observed,
             "clickbait": response.clickbait,

@@ -72,6 +72,33 @@ _satisfied = jit(satisfied)
 
 
 @jit
+def _advance(
+    exposure: Array,
+    satisfaction: Array,
+    budget: Array,
+    memory: Array,
+    clickbaits: Array,
+    slate: NDArray[np.int64],
+    z: Array,
+    constants: Constants,
+    out: Array,
+) -> None:
+    k = constants
+    for i in range(len(slate)):
+        bait = clickbaits[i, slate[i, 0]]
+        engaged = _engagement(
+            bait, satisfaction[i], z[i, 0], k.choc_mean, k.choc_stddev, k.kale_mean, k.kale_stddev
+        )
+        observed = min(engaged, k.max_engagement)
+        exposure[i] = _exposed(exposure[i], bait, z[i, 1], k.memory_discount, k.innovation_stddev)
+        satisfaction[i] = _satisfied(exposure[i], k.sensitivity)
+        budget[i] -= 1
+        memory[i, 0] = _exposed(memory[i, 0], bait, 0.0, k.exposure_memory, 0.0)
+        memory[i, 1] = bait
+        memory[i, 2] = np.log(observed)
+        out[0, i], out[1, i], out[2, i] = engaged, observed, bait
+
+
 def advance(
     exposure: Array,
     satisfaction: Array,
@@ -88,29 +115,10 @@ def advance(
     recommender remembers: exposure as it can be reckoned from outside, the last document's
     clickbait, and the log of the last observed engagement.
     """
-    n = len(slate)
-    k = constants
-    reward = np.empty(n, np.float32)
-    terminated = np.empty(n, np.bool_)
-    engaged = np.empty(n)
-    observed = np.empty(n)
-    clickbait = np.empty(n)
-    for i in range(n):
-        bait = clickbaits[i, slate[i, 0]]
-        engaged[i] = _engagement(
-            bait, satisfaction[i], z[i, 0], k.choc_mean, k.choc_stddev, k.kale_mean, k.kale_stddev
-        )
-        exposure[i] = _exposed(exposure[i], bait, z[i, 1], k.memory_discount, k.innovation_stddev)
-        satisfaction[i] = _satisfied(exposure[i], k.sensitivity)
-        budget[i] -= 1
-        terminated[i] = budget[i] <= 0
-        observed[i] = min(engaged[i], k.max_engagement)
-        reward[i] = engaged[i]
-        clickbait[i] = bait
-        memory[i, 0] = _exposed(memory[i, 0], bait, 0.0, k.exposure_memory, 0.0)
-        memory[i, 1] = bait
-        memory[i, 2] = np.log(observed[i])
-    return Response(reward, terminated, engaged, observed, clickbait)
+    out = np.empty((3, len(slate)))
+    _advance(exposure, satisfaction, budget, memory, clickbaits, slate, z, constants, out)
+    engaged, observed, clickbait = out
+    return Response(engaged.astype(np.float32), budget <= 0, engaged, observed, clickbait)
 
 
 @jit
