@@ -3,8 +3,9 @@
 import numpy as np
 
 from lser.replay import heap
-from lser.replay.compiled import Num, UInt64, int32_at, kernel
+from lser.replay.compiled import Num, UInt64, float32_at, int32_at, kernel
 from lser.replay.index import (
+    CAPACITY,
     COUNT,
     DRAWS,
     FALLBACKS,
@@ -17,9 +18,11 @@ from lser.replay.index import (
     PER_ITEM,
     REPEAT,
     ROOM,
+    ROWS,
     SIZE,
     START,
     UNIFORM,
+    WIDTH,
     entries,
     find,
     records,
@@ -107,7 +110,8 @@ def _greedy(h: Int64, state: UInt64, bucket: Num, slots: Int64) -> None:
     """The best of a bucket, best first."""
     record = records(h)[bucket]
     have = min(record[COUNT], len(slots))
-    heap.best(entries(h), record[START], record[COUNT], have, slots)
+    kept = float32_at(h[ROWS], h[CAPACITY], h[WIDTH])
+    heap.best(entries(h), record[START], record[COUNT], have, slots, kept)
     _fill(h, state, slots, have)
     h[GREEDY] += len(slots)
 

@@ -11,8 +11,9 @@ entries it has, (`a`, `i`) the two words of an entry.
 
 import numpy as np
 
-from lser.replay.compiled import Int32, Num, kernel
-from lser.types import Int64
+from lser.replay.compiled import Int32, Num, kernel, prefetch
+from lser.replay.packing import near
+from lser.types import Float32, Int64
 
 SLOT = 0xFFFFFFFF
 
@@ -239,18 +240,22 @@ def _successors(n: Num, p: Num) -> tuple[Num, Num]:
 
 
 @kernel
-def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64) -> None:
+def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64, kept: Float32) -> None:
     """Write the slots of the `count` <= n best entries, best first, without moving any.
 
     Every entry but the best has one predecessor that is no worse: an upper end its parent's, a
     leaf's lower end the leaf's upper, an inner lower end its left child's. A candidate queue walks
-    that tree, so the work is O(count log count) whatever n.
+    that tree, so the work is O(count log count) whatever n. Meanwhile the rows of what it has found
+    are on their way from memory (`kept`).
     """
+    for p in range(0, min(n, 4 * count), 4):  # four entries in a cache line
+        prefetch(arena, 2 * (o + p), 0)
     queue = np.empty((count + 2, 3), np.int64)
     p = top_of(n, 0)
     size = _offer(queue, 0, arena[o + p, 0], arena[o + p, 1], p)
     for k in range(count):
         slots[k] = queue[0, 0] & SLOT
+        near(kept, slots[k], 0)
         p, q = _successors(n, queue[0, 2])
         if p >= 0:
             _replace(queue, size, arena[o + p, 0], arena[o + p, 1], p)
