@@ -1,0 +1,236 @@
+"""LSER as a replay buffer of Tianshou, for one environment or many.
+
+The transitions lie in Tianshou's own arrays, with whatever fields they have; guide and limits:
+docs/guides/tianshou.md.
+"""
+
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lser.replay.base import check_count
+from lser.replay.slots import LocalitySlots
+from lser.types import Float32, Int64
+
+try:
+    from tianshou.data import (
+        Batch,
+        Collector,
+        ReplayBuffer,
+        ReplayBufferManager,
+    )
+    from tianshou.data.batch import alloc_by_keys_diff, create_value
+    from tianshou.data.types import RolloutBatchProtocol
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "lser.adapters.tianshou needs Tianshou: pip install 'lser[tianshou]'", name=error.name
+    ) from error
+
+Added = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+_FIELDS = ("obs", "act", "rew", "terminated", "truncated", "obs_next")
+
+
+class LocalityReplayBuffer(ReplayBufferManager):
+    """Locality-Sensitive Experience Replay where Tianshou expects a (vector) replay buffer.
+
+    One memory of `total_size` transitions is shared by `buffer_num` environments; `knobs` are
+    those of `lser.LocalityReplay`. The query of a draw is the latest observation added, another
+    environment's at each draw; at an episode's end that is the departed user's last one, unless
+    `QueryCollector` or `set_query` gives the newcomer's first.
+
+    Episodes do not lie in consecutive slots: n-step returns and frame stacking are refused.
+    """
+
+    def __init__(self, total_size: int, buffer_num: int = 1, **knobs: Any) -> None:
+        size = check_count("total_size", total_size)
+        environments = check_count("buffer_num", buffer_num)
+        LocalitySlots(1, 1, **knobs)  # refuses wrong knobs now, not at the first transition
+        super().__init__([ReplayBuffer(size)])
+        self.buffer_num = environments
+        self._knobs = knobs
+        self._index: LocalitySlots | None = None  # until an observation tells its width
+        self._forget()
+
+    def _forget(self) -> None:
+        self._query: Float32 | None = None  # (environments, O)
+        self._draws = 0
+        self._writes = 0
+        self._write_of: Int64 = np.full(self.maxsize, -1, np.int64)  # by slot
+        self._running = _Episodes(self.buffer_num)
+        self._finished: list[list[tuple[int, int]]] = [[] for _ in range(self.buffer_num)]
+
+    @property
+    def index(self) -> LocalitySlots:
+        """The index over the slots; it exists from the first transition on."""
+        if self._index is None:
+            raise ValueError("the buffer is empty: no observation has told the index its width")
+        return self._index
+
+    def __len__(self) -> int:
+        return 0 if self._index is None else len(self._index)
+
+    def reset(self, keep_statistics: bool = False) -> None:
+        """Forget all transitions, and unless told to keep them the running episodes' sums."""
+        running = self._running
+        super().reset(keep_statistics)
+        self._forget()
+        if keep_statistics:
+            self._running = running
+        if self._index is not None:
+            self._index.clear()
+
+    def add(
+        self, batch: RolloutBatchProtocol, buffer_ids: NDArray[Any] | list[int] | None = None
+    ) -> Added:
+        """Store one transition per environment in `buffer_ids`.
+
+        Returns slots (-1 where one was refused), returns and lengths of the episodes that ended
+        (0 for others), and what `get_buffer_indices` takes as their start.
+        """
+        users = np.arange(self.buffer_num) if buffer_ids is None else np.asarray(buffer_ids)
+        rows = Batch({key: batch[key] for key in self._reserved_keys if key in batch.get_keys()})
+        missing = [key for key in _FIELDS if key not in rows.get_keys()]
+        if missing or len(rows) != len(users):
+            raise ValueError(
+                f"the batch must have {', '.join(_FIELDS)} for {len(users)} environments; it has "
+                f"{len(rows)} rows and lacks {missing}"
+            )
+        rows.done = np.logical_or(rows.terminated, rows.truncated)
+        seen = _flat(rows.obs)
+        if self._index is None:
+            self._index = LocalitySlots(self.maxsize, seen.shape[1], **self._knobs)
+        slots = self._index.place(seen, rows.rew, rows.done, streams=users)
+        self._write(slots, rows)
+        self._query = _flat(rows.obs_next)
+        lengths, returns = self._follow(users, slots, rows)
+        return slots, returns, lengths, users
+
+    def _write(self, slots: Int64, rows: Batch) -> None:
+        kept = slots >= 0
+        at, rows = slots[kept], rows if kept.all() else rows[kept]
+        if len(at):
+            try:
+                self._meta[at] = rows
+            except ValueError:  # new fields; Tianshou's own buffers go about it this way
+                rows.rew, rows.done = rows.rew.astype(float), rows.done.astype(bool)
+                rows.terminated = rows.terminated.astype(bool)
+                rows.truncated = rows.truncated.astype(bool)
+                if len(self._meta.get_keys()) == 0:
+                    self._meta = cast("Any", create_value(rows, self.maxsize, stack=False))
+                else:
+                    alloc_by_keys_diff(self._meta, rows, self.maxsize, stack=False)
+                self._set_batch_for_children()
+                self._meta[at] = rows
+        self._lengths[0] = len(self)
+        if self.index.stale:
+            self.index.refile(_flat(self._meta.obs[: len(self)]))
+
+    def _follow(self, users: Int64, slots: Int64, rows: Batch) -> tuple[Int64, NDArray[Any]]:
+        """Lengths and returns of the episodes that end with these rows, 0 for the others."""
+        lengths = np.zeros(len(users), np.int64)
+        returns = np.zeros(len(users))
+        for k, user in enumerate(users.tolist()):
+            if slots[k] >= 0:
+                self._write_of[slots[k]] = self._writes
+            episode = self._running.slots[user]
+            episode.append((int(slots[k]), self._writes))
+            self._running.returns[user] += rows.rew[k]
+            self._writes += 1
+            if rows.done[k]:
+                lengths[k], returns[k] = len(episode), self._running.returns[user]
+                self._finished[user] = episode
+                self._running.slots[user], self._running.returns[user] = [], 0.0
+        return lengths, returns
+
+    def get_buffer_indices(self, start: int, stop: int) -> Int64:  # noqa: ARG002
+        """The slots of the last finished episode whose start `add` gave as `start`.
+
+        One per step, so that lengths are right; -1 for a transition that is no longer held.
+        """
+        steps = self._finished[check_count("start", start, low=0, high=self.buffer_num - 1)]
+        slots, writes = np.array(steps, np.int64).reshape(-1, 2).T
+        return np.where((slots >= 0) & (self._write_of[slots] == writes), slots, -1)
+
+    def set_array_at_key(
+        self,
+        seq: NDArray[Any],
+        key: str,
+        index: Any = None,
+        default_value: float | None = None,
+    ) -> None:
+        """Set a field; refused where a transition is no longer held."""
+        if isinstance(index, np.ndarray) and index.dtype != np.bool_ and np.any(index < 0):
+            raise ValueError(f"{key!r} cannot be set: parts of the episode are no longer held")
+        super().set_array_at_key(seq, key, index, default_value)
+
+    def set_query(self, obs: Any) -> None:
+        """Make `obs`, one observation or one per environment, what the next draws ask about."""
+        if isinstance(obs, np.ndarray) and obs.ndim == 1 and obs.dtype != np.object_:
+            obs = obs[None]
+        self._query = _flat(obs)
+
+    def sample_indices(self, batch_size: int | None) -> Int64:
+        """The slots that the query replays; all in order for 0, all shuffled for None."""
+        if batch_size is None:
+            return self._random_state.permutation(len(self))
+        if batch_size <= 0:
+            return np.arange(len(self) if batch_size == 0 else 0)
+        query = None if self._query is None else self._query[self._draws % len(self._query)]
+        slots, _ = self.index.pick(batch_size, query)
+        self._draws += 1
+        return slots
+
+    def unfinished_index(self) -> Int64:
+        """None: it marks where a run of consecutive slots breaks off, and there are no runs."""
+        return np.empty(0, np.int64)
+
+    def next(self, index: ArrayLike) -> NoReturn:  # noqa: ARG002
+        """Refused: the next step of an episode does not lie in the next slot."""
+        raise ValueError(
+            "n-step returns need episodes in consecutive slots, which this memory does not keep: "
+            "use n_step_return_horizon=1"
+        )
+
+    def prev(self, index: ArrayLike) -> NoReturn:  # noqa: ARG002
+        """Refused: the step before does not lie in the slot before."""
+        raise ValueError(
+            "frame stacking needs episodes in consecutive slots, which this memory does not keep: "
+            "stack frames in the environment"
+        )
+
+    def dropnull(self) -> NoReturn:
+        """Refused: slots cannot be taken out."""
+        raise ValueError("transitions cannot be taken out of this memory")
+
+
+class QueryCollector(Collector[Any]):
+    """A collector that makes the query exact: what the policy acts on next, in every environment.
+
+    The difference to a plain collector is where an episode has just ended.
+    """
+
+    def _collect(self, *args: Any, **kwargs: Any) -> Any:
+        stats = super()._collect(*args, **kwargs)
+        current = self._pre_collect_obs_RO
+        if isinstance(self.buffer, LocalityReplayBuffer) and current is not None:
+            self.buffer.set_query(current)
+        return stats
+
+
+class _Episodes:
+    """Running episodes: their returns so far, and slot and number of each write."""
+
+    def __init__(self, environments: int) -> None:
+        self.returns = [0.0] * environments
+        self.slots: list[list[tuple[int, int]]] = [[] for _ in range(environments)]
+
+
+def _flat(obs: Any) -> Float32:
+    """Observations as rows, the arrays of a Batch side by side in order of their keys."""
+    if isinstance(obs, Batch):
+        return np.concatenate([_flat(obs[key]) for key in sorted(obs.get_keys())], axis=1)
+    if isinstance(obs, np.ndarray) and obs.dtype == np.object_:  # dicts, as a vector env gives
+        return _flat(Batch(list(obs)))
+    array = np.asarray(obs, np.float32)
+    return array.reshape(len(array), -1)
