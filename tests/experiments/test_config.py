@@ -9,7 +9,7 @@ from lser.agents import DDPG, SAC, TD3
 from lser.experiments import config
 from lser.experiments.catalogue import AGENTS, MEMORIES, SIMULATORS, from_json, memory_name, to_json
 from lser.experiments.presets import SCALES, preset
-from lser.experiments.studies import STUDIES, plan
+from lser.experiments.studies import STUDIES, TUNING_SEEDS, plan
 from lser.replay import (
     AttentiveReplay,
     DynamicReplay,
@@ -96,7 +96,8 @@ def test_a_study_repeats_every_cell_for_every_seed(scale):
         runs = plan(name, scale, seeds=2)
         cells = {(r.study, r.label, to_json(r)["simulator"]["name"]) for r in runs}
         assert len(runs) == 2 * len(cells)
-        assert {r.seed for r in runs} == {0, 1}
+        start = TUNING_SEEDS if name == "tuning" else 0
+        assert {r.seed for r in runs} == {start, start + 1}
 
 
 def test_paired_cells_differ_in_the_memory_alone():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from lser.experiments.catalogue import nearest
-from lser.experiments.config import Bazaar, Experiment, Lser
+from lser.experiments.config import Bazaar, Ddpg, Experiment, Lser
 from lser.experiments.presets import Scale, lasting, preset
 
 PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
@@ -12,7 +12,7 @@ CONTROLS = ("reward-top", "random-code")
 PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 8_000, "paper": 90_000}
 
-TUNING_SEEDS = 1_000_000  # tuning seeds start here; reported seeds start at 0
+TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they never meet
 
 
 def comparison(scale: Scale) -> Iterator[Experiment]:
@@ -72,6 +72,17 @@ def agents(scale: Scale) -> Iterator[Experiment]:
             yield _cell(run, "agents", f"{agent}, {memory}")
 
 
+def tuning(scale: Scale) -> Iterator[Experiment]:
+    """How defaults were chosen: the noise's scale, an equal budget per memory, seeds of its own."""
+    sessions = {"quick": 50, "medium": 3_000, "paper": 15_000}[scale]
+    for platform in ("virtual-taobao", "bazaar"):
+        for memory in PAPER_MEMORIES:
+            for noise in (0.1, 0.3):
+                run = lasting(preset(platform, memory, scale=scale), sessions)
+                run = replace(run, agent=Ddpg(noise_scale=noise))
+                yield _cell(run, "tuning", f"{memory}, noise {noise:g}")
+
+
 STUDIES: dict[str, Callable[[Scale], Iterator[Experiment]]] = {
     "comparison": comparison,
     "epsilon": epsilon,
@@ -80,8 +91,11 @@ STUDIES: dict[str, Callable[[Scale], Iterator[Experiment]]] = {
     "bazaar-map": bazaar_map,
     "horizon": horizon,
     "agents": agents,
+    "tuning": tuning,
 }
-GROUPS: dict[str, tuple[str, ...]] = {"paper": tuple(STUDIES)}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "paper": tuple(name for name in STUDIES if name != "tuning"),
+}
 
 
 def plan(name: str, scale: Scale, seeds: int) -> list[Experiment]:
@@ -90,7 +104,11 @@ def plan(name: str, scale: Scale, seeds: int) -> list[Experiment]:
     for part in names:
         nearest("study", part, {**STUDIES, **GROUPS})
     cells = [cell for part in names for cell in STUDIES[part](scale)]
-    return [replace(cell, seed=seed) for seed in range(seeds) for cell in cells]
+    return [
+        replace(cell, seed=seed + (TUNING_SEEDS if cell.study == "tuning" else 0))
+        for seed in range(seeds)
+        for cell in cells
+    ]
 
 
 def _part(scale: Scale, memory: str = "lser") -> Experiment:
