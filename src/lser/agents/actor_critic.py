@@ -50,7 +50,8 @@ class ActorCritic:
         self.discount, self.tau = discount, tau
         self.device = torch.device(device)
         self._centre = torch.from_numpy((self._high + self._low) / 2).to(self.device)
-        self._half = torch.from_numpy((self._high - self._low) / 2).to(self.device)
+        self._range = (self._high - self._low) / 2  # noise is in these units
+        self._half = torch.from_numpy(self._range).to(self.device)
 
         self._hidden = tuple(hidden)
         self._tapes: dict[str, Tape] = {}
@@ -90,8 +91,10 @@ class ActorCritic:
         with torch.inference_mode():
             inputs = torch.tensor(observation, dtype=torch.float32, device=self.device)
             action = self._choose(inputs, explore=explore).cpu().numpy()
-        bounded: Float32 = np.clip(action, self._low, self._high)
-        return bounded
+        if explore and self._noise is not None:
+            action += self._range * self._noise.sample(len(observation))
+        bounded = np.empty(action.shape, np.float32)
+        return action.clip(self._low, self._high, out=bounded)
 
     def end_sessions(self, done: Bool) -> None:
         """Forget the exploration noise of the streams in `done` (N,), whose session ended."""
@@ -166,13 +169,10 @@ class ActorCritic:
         return -value.mean().item()
 
     def _choose(self, observation: Tensor, *, explore: bool) -> Tensor:
-        """Actions on the device, before they are clipped to the bounds."""
+        """Actions (N, A) on the device, before noise."""
+        del explore  # a deterministic policy; SAC's is not
         raw = self.actor.forward(observation, self._tape("act", len(observation)))
-        action = self._squash(torch.tanh(raw))
-        if explore and self._noise is not None:
-            noise = self._noise.sample(len(observation))
-            action += self._half * torch.from_numpy(noise).to(self.device)
-        return action
+        return self._squash(torch.tanh(raw))
 
     def _normal(self, rows: int) -> Tensor:
         """Standard normal draws (rows, A), transposed in memory like the networks' outputs."""
