@@ -32,6 +32,7 @@ except ModuleNotFoundError as error:
 
 Array = NDArray[Any]
 Observation = Array | dict[str, Array]  # (n, ...), or one such array per key
+OURS = tuple(KINDS.values())
 EXACT = 2**24  # float32 holds the integers up to here
 
 
@@ -63,6 +64,7 @@ class MemoryReplayBuffer(ReplayBuffer):
                 "optimize_memory_usage=True: it takes the next observation from the next slot, but "
                 "this memory decides where a transition goes; leave it False"
             )
+        columns = _Columns(observation_space)
         # past ReplayBuffer's own constructor, which allocates arrays for a ring
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs=n_envs
@@ -70,7 +72,7 @@ class MemoryReplayBuffer(ReplayBuffer):
         self.buffer_size = max(buffer_size // n_envs, 1)  # in vector steps, as in SB3
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
-        self._columns = _Columns(observation_space)
+        self._columns = columns
         if isinstance(action_space, spaces.Discrete) and action_space.n > EXACT:
             raise ValueError(
                 f"action_space has {action_space.n} actions, at most {EXACT} are exact"
@@ -160,7 +162,7 @@ class MemoryReplayBuffer(ReplayBuffer):
         ids, data = self._last
         if self.td_errors is not None:
             self.memory.update(ids, self.td_errors(data))
-        elif self._draws == 1:
+        elif self._draws == 1 and isinstance(self.memory, OURS):
             warnings.warn(
                 f"{type(self.memory).__name__} draws by TD errors, which Stable-Baselines3 does "
                 "not report: pass callback=TDErrorCallback() to learn()",
@@ -260,7 +262,7 @@ def _wants_td_errors(memory: Replay) -> bool:
         case SelectiveReplay():
             return memory.strategy == "surprise"
         case _:
-            return type(memory) not in KINDS.values()  # somebody's own: it may
+            return not isinstance(memory, OURS)  # somebody else's may
 
 
 def _memory_class(memory: str | type[Replay]) -> type[Replay]:
