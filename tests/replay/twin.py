@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-
 LARGEST = float(np.finfo(np.float32).max)
 
 

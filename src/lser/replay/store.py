@@ -91,12 +91,13 @@ class Store:
         truncated: ArrayLike,
     ) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
-        block: Any = (observation, action, reward, next_observation, terminated, truncated)
-        if not all_plain(*block):
+        given: Any = (observation, action, reward, next_observation, terminated, truncated)
+        block = given
+        if not all_plain(*given):
             try:
-                block = (*map(plain_floats, block[:4]), *map(plain_flags, block[4:]))
+                block = (*map(plain_floats, given[:4]), *map(plain_flags, given[4:]))
             except (TypeError, ValueError):
-                return self._pack_with_care(*block)
+                return self._pack_with_care(*given)
         s, a, r, t, ends, cut = block
         n = len(r) if r.ndim else -1
         if (
@@ -107,7 +108,7 @@ class Store:
             rows = np.empty((n, self.layout.width), np.float32)
             if pack(s, a, r, t, ends, cut, rows):
                 return rows
-        return self._pack_with_care(*block)
+        return self._pack_with_care(*given)
 
     def _pack_with_care(
         self,

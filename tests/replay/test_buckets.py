@@ -1,0 +1,143 @@
+"""The pieces of the bucket index, each against a naive version under random traffic."""
+
+import random
+
+import numpy as np
+import pytest
+from twin import jaccard
+
+from lser.replay import Store, heap, index
+from lser.replay.buckets import Buckets, Rules
+from lser.replay.nearest import nearest_two
+
+
+def _word(key, slot):
+    return (heap.order_key(np.float32(key)) << 32) | slot
+
+
+def test_order_keys_keep_the_order_of_floats():
+    values = np.float32([-3e38, -1.5, -1e-40, 0, 1e-40, 1, 2.5, 3e38])
+    keys = [heap.order_key(v) for v in values]
+    assert keys == sorted(keys)
+    assert [heap.key_value(k) for k in keys] == values.tolist()
+    assert heap.order_key(np.float32(-0.0)) == heap.order_key(np.float32(0.0))
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_an_interval_heap_is_a_sorted_list(tracked):
+    rnd = random.Random(0)
+    arena, offset = np.zeros((300, 2), np.int64), 7
+    kept = np.zeros((250, 1), np.float32)
+    positions = np.full(250 if tracked else 0, -1, np.int32)
+    held, free = [], list(range(250))
+    for count in range(4000):
+        key, n, op = rnd.choice([0.0, 1.0, -1.0, rnd.gauss(0, 1)]), len(held), rnd.random()
+        if n == 0 or (op < 0.45 and n < 200):
+            slot = free.pop(rnd.randrange(len(free)))
+            heap.add(arena, offset, n, positions, _word(key, slot), count)
+            held.append((float(np.float32(key)), count, slot))
+        elif op < 0.6:
+            worst = min(held)
+            held.remove(worst)
+            heap.replace_worst(arena, offset, n, positions, _word(key, worst[2]), count)
+            held.append((float(np.float32(key)), count, worst[2]))
+        else:
+            position = rnd.randrange(n)
+            slot, name = int(arena[offset + position, 0] & heap.SLOT), arena[offset + position, 1]
+            held = [h for h in held if h[2] != slot]
+            if op < 0.8:
+                heap.remove(arena, offset, n, positions, position)
+                free.append(slot)
+            else:
+                heap.fix(arena, offset, n, positions, position, _word(key, slot), name)
+                held.append((float(np.float32(key)), int(name), slot))
+        n = len(held)
+        assert heap.violation(arena, offset, n) == -1
+        if n:
+            slots = np.empty(rnd.randint(1, n), np.int64)
+            heap.best(arena, offset, n, len(slots), slots, kept)
+            assert slots.tolist() == [h[2] for h in sorted(held, reverse=True)[: len(slots)]]
+        if tracked:
+            assert all(arena[offset + positions[s], 0] & heap.SLOT == s for _, _, s in held)
+
+
+def _filled(codes, capacity=None, **rules):
+    store = Store(capacity or len(codes), 1, 1)
+    buckets = Buckets(store, Rules(**rules))
+    buckets.insert(np.zeros((len(codes), store.layout.width), np.float32), codes)
+    return buckets
+
+
+@pytest.mark.parametrize("bits", [1, 3, 8, 32])
+def test_the_two_nearest_codes_follow_every_tie_rule(bits):
+    rng = np.random.default_rng(bits)
+    for trial in range(30):
+        count = int(rng.integers(1, 3 if bits == 1 else 600))
+        codes = rng.integers(2**bits, size=count, dtype=np.uint32)
+        if trial % 3 == 0:
+            codes &= rng.integers(2**bits, size=count, dtype=np.uint32)  # sparse: more ties
+        buckets = _filled(codes)
+        sizes = dict(zip(*np.unique(codes, return_counts=True), strict=True))
+        occupied = {int(c): int(n) for c, n in sizes.items()}
+        for query in [*rng.integers(2**bits, size=10).tolist(), 0]:
+            if query in occupied:
+                continue
+            want = sorted(
+                occupied,
+                key=lambda c: (-jaccard(c, query), (c ^ query).bit_count(), -occupied[c], c),
+            )[:2]
+            got = nearest_two(buckets._h, query)
+            table = buckets._held[index.BUCKETS]
+            assert [int(table[b, index.CODE]) for b in got if b >= 0] == want
+
+
+def test_memory_grows_with_occupied_codes_and_not_with_bits():
+    buckets = _filled(np.array([0, 2**32 - 1, 5], np.uint32), capacity=100)
+    assert sum(a.nbytes for p, a in buckets._held.items() if p != index.ROWS) < 20_000
+
+
+def test_freed_runs_are_used_again():
+    store = Store(64, 1, 1)
+    buckets = Buckets(store, Rules(fifo=True))
+    rng = np.random.default_rng(0)
+    for _ in range(300):  # the traffic moves from one code to the next
+        codes = np.full(64, rng.integers(2**32), np.uint32)
+        buckets.insert(np.zeros((64, store.layout.width), np.float32), codes)
+        buckets.check()
+    assert buckets._h[index.ARENA_TOP] < 1024
+    assert buckets._h[index.OCCUPIED] == 1
+
+
+def _break_order(b):
+    b._held[index.ARENA][[0, 1]] = b._held[index.ARENA][[1, 0]]
+
+
+def _break_id(b):
+    b._store.ids[0] = 99
+
+
+def _break_list(b):
+    b._held[index.LISTED_CODES][0] ^= 1
+
+
+def _break_size(b):
+    b._h[index.SIZE] += 1
+
+
+def _break_arena(b):
+    b._h[index.ARENA_TOP] += 2
+
+
+def _break_table(b):
+    b._held[index.TABLE][np.flatnonzero(b._held[index.TABLE] == -1)[0]] = 7 << 32
+
+
+@pytest.mark.parametrize(
+    "damage", [_break_order, _break_id, _break_list, _break_size, _break_arena, _break_table]
+)
+def test_check_finds_damage(damage):
+    buckets = _filled(np.array([3, 3, 3, 4, 4], np.uint32), capacity=10)
+    buckets.check()
+    damage(buckets)
+    with pytest.raises(ValueError, match="the bucket index is damaged"):
+        buckets.check()
