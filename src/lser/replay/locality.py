@@ -99,7 +99,8 @@ class LocalityReplay:
             repeat=check_choice("fill", fill, ("repeat", "uniform")) == "repeat",
             uniform=check_choice("sampling", sampling, ("locality", "uniform")) == "uniform",
         )
-        self._returns = Returns(check_fraction("discount", discount)) if rules.rekeyed else None
+        returns = Returns(discount)
+        self._returns = returns if rules.rekeyed else None
         self._store = Store(capacity, observation_dim, action_dim, storage=storage, path=path)
         self._buckets = Buckets(self._store, rules)
         self._lock = Lock()

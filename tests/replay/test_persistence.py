@@ -1,0 +1,176 @@
+"""Files are written whole or not at all, and a damaged one is refused with its reason."""
+
+import json
+import os
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from traffic import block_of
+
+from lser.replay import KINDS, LocalityReplay, State, UniformReplay, load_replay, persistence
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    replay = LocalityReplay(20, 3, 2, order="return")
+    replay.extend(*block_of(RNG, 25))
+    replay.save(tmp_path / "memory")
+    return tmp_path / "memory"
+
+
+def test_any_settings_and_arrays_come_back(tmp_path):
+    arrays = {
+        "empty": np.empty((0, 3), np.float32),
+        "flags": np.array([True, False]),
+        "big": RNG.standard_normal((40, 7)),
+        "other": np.arange(3, dtype=">i4"),
+        "sliced": np.arange(10)[::2],
+    }
+    config = {"a": 1, "b": [1.5, None, "x"], "c": {"d": 2**100}}
+    persistence.save(tmp_path / "file", "thing", State(config, arrays))
+    kind, state = persistence.load(tmp_path / "file")
+    assert (kind, state.config) == ("thing", config)
+    assert list(state.arrays) == list(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(state.arrays[name], array)
+
+
+def test_objects_are_never_filed(tmp_path):
+    state = State({}, {"x": np.array([object()])})
+    with pytest.raises(ValueError, match="'x' has dtype object"):
+        persistence.save(tmp_path / "file", "thing", state)
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_truncation_is_refused(saved):
+    whole = saved.read_bytes()
+    for size in {*range(0, len(whole), 37), *range(60), len(whole) - 1}:
+        saved.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="truncated or corrupted|not a saved replay memory"):
+            load_replay(saved)
+
+
+def test_every_flipped_byte_is_refused(saved):
+    whole = bytearray(saved.read_bytes())
+    for at in (*range(64), *range(64, len(whole), 7)):
+        whole[at] ^= 0x10
+        saved.write_bytes(whole)
+        with pytest.raises(ValueError):
+            load_replay(saved)
+        whole[at] ^= 0x10
+    saved.write_bytes(whole)
+    load_replay(saved)
+
+
+def test_bytes_after_the_end_are_refused(saved):
+    saved.write_bytes(saved.read_bytes() + b"x")
+    with pytest.raises(ValueError, match="1 bytes follow its end"):
+        load_replay(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\x93NUMPY" + b"x" * 99, b"x" * 500])
+def test_a_foreign_file_is_refused(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ValueError, match="is not a saved replay memory"):
+        load_replay(tmp_path / "file")
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_another_version_is_refused_by_number(saved, version):
+    whole = bytearray(saved.read_bytes())
+    whole[8:12] = struct.pack("<I", version)
+    saved.write_bytes(whole)
+    with pytest.raises(ValueError, match=f"format version {version}; this release reads 1"):
+        load_replay(saved)
+
+
+def test_a_missing_file_is_reported_as_such(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_replay(tmp_path / "nothing")
+
+
+def test_an_unknown_kind_is_refused(tmp_path):
+    persistence.save(tmp_path / "file", "marble", State({}, {}))
+    with pytest.raises(ValueError, match="holds a 'marble' memory, expected one of"):
+        load_replay(tmp_path / "file")
+
+
+@pytest.mark.parametrize("kind", ["uniform", "locality"])
+def test_a_sound_file_without_the_needed_parts_is_refused(tmp_path, kind):
+    assert kind in KINDS
+    for config in ({}, {"store": {}}, {"store": 3, "encoder": {}, "rules": {}}):
+        persistence.save(tmp_path / "file", kind, State(config, {}))
+        with pytest.raises(ValueError):
+            load_replay(tmp_path / "file")
+
+
+def _rewritten(path, change):
+    """The file with its header changed, checksums and all."""
+    whole = path.read_bytes()
+    magic, version, length, _ = struct.unpack("<8sIII", whole[:20])
+    header = json.loads(whole[20 : 20 + length])
+    change(header)
+    text = json.dumps(header).encode().ljust(length)
+    path.write_bytes(struct.pack("<8sIII", magic, version, length, zlib.crc32(text)) + text)
+    with path.open("ab") as file:
+        file.write(whole[20 + length :])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h["arrays"][0].update(dtype="|O"),
+        lambda h: h["arrays"][0].update(shape=[10**12, 10]),
+        lambda h: h["arrays"][0].update(shape="x"),
+        lambda h: h["arrays"][0].pop("crc"),
+        lambda h: h.pop("config"),
+        lambda h: h.update(config=[]),
+        lambda h: h.update(arrays=3),
+        lambda h: h["config"]["store"].update(capacity=3),
+        lambda h: h["config"]["store"].update(action_dim=3),
+        lambda h: h["config"]["encoder"].update(bits=40),
+        lambda h: h["config"].update(rng=None),
+    ],
+)
+def test_a_header_that_lies_is_refused(saved, change):
+    _rewritten(saved, change)
+    with pytest.raises(ValueError):
+        load_replay(saved)
+
+
+def test_an_index_that_does_not_fit_its_store_is_refused(saved, tmp_path):
+    kind, state = persistence.load(saved)
+    damages = {
+        "slots": lambda a: a * 0,
+        "sizes": lambda a: a + 1,
+        "keys": lambda a: np.arange(len(a), 0, -1, np.float32),
+        "codes": lambda a: a * 0,
+    }
+    for name, damage in damages.items():
+        arrays = {**state.arrays, name: damage(state.arrays[name])}
+        persistence.save(tmp_path / "odd", kind, State(state.config, arrays))
+        with pytest.raises(ValueError, match="index"):
+            load_replay(tmp_path / "odd")
+
+
+def test_a_failed_save_leaves_the_earlier_file_and_no_other(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        UniformReplay(5, 3, 2).save(saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_saving_replaces_the_earlier_file(saved):
+    UniformReplay(5, 3, 2).save(str(saved))
+    assert isinstance(load_replay(str(saved)), UniformReplay)
+    assert os.listdir(saved.parent) == [saved.name]
