@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from lser.replay import SelectiveReplay
@@ -138,21 +136,22 @@ def test_both_parts_are_drawn_from_uniformly():
     assert chisquare(list(counts.values())).pvalue > 0.001
 
 
-traffic = st.lists(st.tuples(st.integers(0, 11), st.booleans()), max_size=200)
-
-
-@settings(max_examples=100, deadline=None)
-@given(traffic)
-def test_the_index_of_ids_agrees_with_a_dictionary(traffic):
-    index, twin, ids = IdIndex(np.full(12, -1)), {}, 0
-    for slot, emptied in traffic:
-        twin = {identity: held for identity, held in twin.items() if held != slot}
-        index.assign(np.array([slot]), np.array([-1 if emptied else ids]))
-        if not emptied:
-            twin[ids] = slot
-            ids += 1
-    asked = np.arange(-1, ids + 2)
-    assert index.slots(asked).tolist() == [twin.get(i, -1) for i in asked.tolist()]
+@pytest.mark.parametrize("capacity", [1, 2, 12, 64])
+def test_the_index_of_ids_agrees_with_a_dictionary(capacity):
+    rng = np.random.default_rng(0)
+    index, twin, ids = IdIndex(np.full(capacity, -1)), {}, 0
+    for _ in range(400):
+        slots = rng.permutation(capacity)[: rng.integers(capacity + 1)]
+        held = np.where(rng.random(len(slots)) < 0.1, -1, ids + np.arange(len(slots)))
+        ids += len(slots)
+        index.assign(slots, held)
+        emptied = set(slots.tolist())
+        twin = {identity: slot for identity, slot in twin.items() if slot not in emptied}
+        twin.update(zip(held.tolist(), slots.tolist(), strict=True))
+        twin.pop(-1, None)
+        asked = np.concatenate(([-1, ids + 1], rng.integers(ids + 1, size=20), list(twin)))
+        asked = asked.astype(np.int64)
+        assert index.slots(asked).tolist() == [twin.get(i, -1) for i in asked.tolist()]
 
 
 @pytest.mark.parametrize(
