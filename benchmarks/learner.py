@@ -10,6 +10,7 @@ LayerNorm networks under autograd with a fused Adam.
 
 import argparse
 import copy
+import functools
 import json
 import os
 import statistics
@@ -115,13 +116,13 @@ def hand_written() -> Update:
         error = target - critic(torch.cat((observation, action), 1))
         loss = (weights * error.square()).mean()
         critic_adam.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         critic_adam.step()
         for parameter in critic.parameters():
             parameter.requires_grad_(False)
         value = critic(torch.cat((observation, torch.tanh(actor(observation))), 1)).mean()
         actor_adam.zero_grad(set_to_none=True)
-        (-value).backward()  # type: ignore[no-untyped-call]
+        (-value).backward()
         actor_adam.step()
         for parameter in critic.parameters():
             parameter.requires_grad_(True)
@@ -164,9 +165,14 @@ def rate(update: Update, seconds: float) -> float:
     return count / spent
 
 
+def _train(model: Any, _: int) -> object:
+    return model.train(gradient_steps=1, batch_size=BATCH)
+
+
 def sbx_rates(seconds: float) -> dict[str, float]:
     """sbx's own train step, jitted, on a ready batch; runs in the interpreter that has it."""
-    import sbx
+    from importlib import import_module
+
     from stable_baselines3.common.logger import configure
     from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
@@ -179,17 +185,20 @@ def sbx_rates(seconds: float) -> dict[str, float]:
 
     observation, action, reward, after = (x.copy() for x in parts(rows()[0]))
     fields = (observation, action, after, np.zeros(BATCH, np.float32), reward)
-    samples = ReplayBufferSamples(*map(Columns, fields))
+    columns: list[Any] = [Columns(field) for field in fields]
+    samples = ReplayBufferSamples(*columns)
     found = {}
     for name in NAMES:
         knobs = {"policy_kwargs": {"net_arch": [HIDDEN, HIDDEN]}, "buffer_size": 1}
-        model = getattr(sbx, name)("MlpPolicy", spaces(), batch_size=BATCH, **knobs)
+        model = getattr(import_module("sbx"), name)(
+            "MlpPolicy", spaces(), batch_size=BATCH, **knobs
+        )
         model.set_logger(configure(None, []))
         model.replay_buffer.sample = lambda *_, **__: samples
-        one = lambda _, model=model: model.train(batch_size=BATCH, gradient_steps=1)  # noqa: E731
+        update = functools.partial(_train, model)
         for turn in range(30):
-            one(turn)
-        found[name] = max(rate(one, seconds) for _ in range(5))
+            update(turn)
+        found[name] = statistics.median(rate(update, seconds) for _ in range(7))
     return found
 
 
