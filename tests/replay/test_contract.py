@@ -122,6 +122,17 @@ def test_it_holds_up_to_its_capacity(name, count, rng):
     assert 0 < len(replay) <= CAPACITY if name in ZONED else len(replay) == held
 
 
+def test_a_memory_of_one_transition_holds_the_newest_or_the_best(name, rng):
+    if name in ZONED:
+        pytest.skip("its shards need two slots each")
+    replay = make(name, capacity=1)
+    for block in blocks_of(rng, 5):
+        replay.extend(*block)
+        batch = replay.sample(3, block[0][0])
+        replay.update(batch.ids, np.ones(3))
+        assert len(set(batch.ids.tolist())) == len(replay) == 1
+
+
 def test_a_block_larger_than_the_memory_fits(name, rng):
     replay = make(name)
     (block,) = blocks_of(rng, 1, size=3 * CAPACITY)
