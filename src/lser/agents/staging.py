@@ -32,11 +32,11 @@ class Staging:
         """Make room for batches of `rows` transitions."""
         self.rows, self._split, self._actions = rows, observation_dim, action_dim
         self._device = device
-        inputs = np.zeros((2, rows, observation_dim + action_dim), np.float32)
-        self._scalars = np.zeros((3, rows, 1), np.float32)
+        # Torch aligns memory and NumPy does not; a product's last bit can depend on it.
+        self._host = torch.zeros(2, rows, observation_dim + action_dim), torch.zeros(3, rows, 1)
+        inputs, self._scalars = (tensor.numpy() for tensor in self._host)
         self._observation, self._next_observation = inputs[..., :observation_dim]
         self._action = inputs[0, :, observation_dim:]
-        self._host = torch.from_numpy(inputs), torch.from_numpy(self._scalars)
         self._loaded = self._views()
 
     def load(self, batch: Batch, discount: float) -> Minibatch:
