@@ -60,8 +60,8 @@ class Tape:
 class Perceptron:
     """Hidden layers of affine map, LayerNorm and ReLU, then an affine output layer.
 
-    The output layer works on transposed arrays: it is narrow, and matrix products are up to twice
-    as fast when the contiguous axis of their result is the long one, here the batch.
+    The output layer works on transposed arrays: it is narrow, and matrix products are faster when
+    the contiguous axis of their result is the long one, here the batch.
     """
 
     def __init__(self, sizes: Sizes, vector: Tensor) -> None:
