@@ -124,7 +124,7 @@ class Bazaar:
             "shown": np.full(n, self.params.shown),
             "slate": slates,
             "clicked": clicked,
-            "satisfaction": users.satisfaction,
+            "satisfaction": users.satisfaction.copy(),
         }
         return Outcome(clicks.astype(np.float32), leaves, info)
 

@@ -10,7 +10,8 @@ from lser.simulators.item_index import Ids
 from lser.types import Float32
 
 _STREAMS, _PAGES, _ROUNDS = 2_048, 48, 6
-_POOL, _POOL_LARGE = 16_384, 4_096  # random pages; fewer where searching is dear
+_POOL = (4_096, 65_536)  # random pages: the fewer the dearer the search
+_POOL_SCORES = 1 << 28  # items looked at for them
 
 
 class Settled(NamedTuple):
@@ -70,8 +71,7 @@ def _calibrate(world: World) -> float:
 def _random_traffic(world: World, rng: np.random.Generator) -> _Traffic:
     """Slates do not depend on clicks, so they are found once for all offsets."""
     params = world.params
-    cheap = params.actions != "continuous" or params.items <= 10_000
-    pool = random_slates(world, rng, _POOL if cheap else _POOL_LARGE)
+    pool = random_slates(world, rng, int(np.clip(_POOL_SCORES // params.items, *_POOL)))
     slates = pool[rng.integers(len(pool), size=(_PAGES, _STREAMS))]
     appeal = np.empty(slates.shape, np.float32)
     personal = world.personal_taste(world.groups(rng, _STREAMS), rng)
