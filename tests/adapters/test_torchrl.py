@@ -1,0 +1,373 @@
+"""Our memories inside TorchRL, with the real library."""
+
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.data import (
+    LazyMemmapStorage,
+    LazyTensorStorage,
+    ReplayBuffer,
+    TensorDictReplayBuffer,
+)
+from torchrl.modules import ValueOperator
+from torchrl.objectives import DDPGLoss, SoftUpdate
+
+import lser
+from lser.adapters.torchrl import LocalitySlots, MemorySampler, PrioritizedSlots, memory_pair
+
+torch.set_num_threads(1)
+
+WIDTH, SIZE = 3, 2
+DIALS = {
+    "items": 100,
+    "features": 4,
+    "topics": 5,
+    "slate": 5,
+    "demographics": (2, 4),
+    "sparsity": 0.05,
+    "state_dependence": 0.3,
+}
+
+
+def block(n, seed=0):
+    """N transitions with a field of their own."""
+    g = torch.Generator().manual_seed(seed)
+    terminated, truncated = torch.rand((2, n, 1), generator=g) < 0.2
+    return TensorDict(
+        {
+            "observation": torch.randn((n, WIDTH), generator=g),
+            "action": torch.rand((n, SIZE), generator=g),
+            "note": torch.randint(1000, (n,), generator=g),
+            "next": {
+                "observation": torch.randn((n, WIDTH), generator=g),
+                "reward": torch.randn((n, 1), generator=g),
+                "terminated": terminated,
+                "truncated": truncated,
+                "done": terminated | truncated,
+            },
+        },
+        [n],
+    )
+
+
+def buffer_over(index, storage=None, **options):
+    sampler, writer = memory_pair(index)
+    storage = LazyTensorStorage(index.capacity) if storage is None else storage
+    options = {"batch_size": 16, **options}
+    return TensorDictReplayBuffer(storage=storage, sampler=sampler, writer=writer, **options)
+
+
+def locality(capacity=100, **options):
+    return buffer_over(LocalitySlots(capacity, WIDTH, bits=4, seed=1), **options)
+
+
+def draw(rb, query, n=None):
+    rb.sampler.query = query
+    return rb.sample() if n is None else batch_of(rb, n)
+
+
+def batch_of(rb, n):
+    """Another size than the buffer was made with, which it warns about once."""
+    rb._batch_size = n
+    return rb.sample()
+
+
+def rows(td):
+    parts = [td["observation"], td["action"], td["note"][:, None]]
+    parts += [td["next", k] for k in ("observation", "reward", "terminated", "truncated")]
+    return [row.tobytes() for row in torch.cat([p.float() for p in parts], 1).numpy()]
+
+
+@pytest.mark.parametrize("kind", [LazyTensorStorage, LazyMemmapStorage])
+def test_transitions_come_out_as_they_went_in_with_all_their_fields(kind):
+    rb, data = locality(storage=kind(100)), block(60)
+    slots = rb.extend(data)
+    assert sorted(slots.tolist()) == list(range(60))
+    found = draw(rb, torch.randn(WIDTH), 40)
+    assert found.shape == (40,)
+    assert found["next", "terminated"].dtype == torch.bool
+    assert set(rows(found)) <= set(rows(data))
+    assert torch.equal(found["note"], rb.storage[found["index"]]["note"])
+
+
+@pytest.mark.parametrize("order", ["reward", "return"])
+@pytest.mark.parametrize("unseen", ["drop", "evict"])
+def test_slots_and_draws_are_those_of_the_memory_itself(order, unseen):
+    knobs = {"bits": 5, "seed": 3, "order": order, "unseen": unseen, "greedy": 0.5}
+    rb = buffer_over(LocalitySlots(40, WIDTH, **knobs))
+    memory = lser.LocalityReplay(40, WIDTH, SIZE, **knobs)
+    refused = 0
+    for seed in range(12):
+        data = block(17, seed)
+        at = {key: data["next", key].numpy()[:, 0] for key in ("reward", "terminated", "truncated")}
+        ids = memory.extend(
+            data["observation"].numpy(),
+            data["action"].numpy(),
+            at["reward"],
+            data["next", "observation"].numpy(),
+            at["terminated"],
+            at["truncated"],
+            streams=np.zeros(17, np.int64),
+        )
+        slots = rb.extend(data).numpy()
+        assert not np.any((ids < 0) & (slots >= 0))
+        refused += int(np.sum(slots < 0))
+        query = torch.randn(WIDTH, generator=torch.Generator().manual_seed(seed))
+        theirs, ours = memory.sample(16, query=query.numpy()), draw(rb, query)
+        np.testing.assert_array_equal(ours["observation"].numpy(), theirs.observation)
+        np.testing.assert_array_equal(ours["next", "reward"].numpy()[:, 0], theirs.reward)
+    assert refused > 0
+    assert len(rb) == 40
+
+
+def test_codes_learnt_from_the_data_are_refiled_from_the_storage():
+    knobs = {"bits": 5, "seed": 3, "features": "standardised", "warmup": 30, "greedy": 1.0}
+    rb, memory = (
+        buffer_over(LocalitySlots(100, WIDTH, **knobs)),
+        lser.LocalityReplay(100, WIDTH, SIZE, **knobs),
+    )
+    for seed in range(4):
+        data = block(15, seed)
+        flags = [data["next", key].numpy()[:, 0] for key in ("terminated", "truncated")]
+        reward = data["next", "reward"].numpy()[:, 0]
+        after = data["next", "observation"].numpy()
+        memory.extend(data["observation"].numpy(), data["action"].numpy(), reward, after, *flags)
+        rb.extend(data)
+    query = np.array([0.3, -0.2, 1.0], np.float32)
+    theirs = memory.sample(16, query=query)
+    np.testing.assert_array_equal(draw(rb, query)["observation"].numpy(), theirs.observation)
+
+
+def ends(td):
+    flags = (td["next", key][:, 0].tolist() for key in ("terminated", "truncated"))
+    return list(zip(*flags, strict=True))
+
+
+def test_episode_ends_and_time_limits_arrive_apart():
+    rb, data = locality(), block(50)
+    rb.extend(data)
+    wanted = dict(zip(data["note"].tolist(), ends(data), strict=True))
+    found = draw(rb, torch.zeros(WIDTH), 50)
+    notes = found["note"].tolist()
+    assert all(wanted[n] == end for n, end in zip(notes, ends(found), strict=True))
+    assert {(True, False), (False, True)} <= set(wanted.values())
+
+
+def test_a_refused_transition_gives_none_or_minus_one():
+    rb = buffer_over(LocalitySlots(2, WIDTH, encoder=lser.ConstantCode()))
+    data = block(3)
+    data["next", "reward"] = torch.tensor([[2.0], [1.0], [0.0]])
+    assert rb.extend(data).tolist() == [0, 1, -1]
+    assert rb.add(data[2].clone()) is None
+    data["next", "reward"][2] = 3.0
+    assert rb.add(data[2].clone()) == 1
+    assert sorted(rb.storage[:]["next", "reward"][:, 0].tolist()) == [2.0, 3.0]
+    assert rb.write_count == 3
+
+
+def test_a_row_replaced_within_its_own_block_is_not_written():
+    rb = buffer_over(LocalitySlots(1, WIDTH, encoder=lser.ConstantCode()))
+    data = block(3)
+    data["next", "reward"] = torch.tensor([[0.0], [1.0], [2.0]])
+    assert rb.extend(data).tolist() == [-1, -1, 0]
+    assert rb.storage[:]["note"].tolist() == [int(data["note"][2])]
+
+
+def test_each_draw_asks_for_the_next_of_several_users():
+    rb = locality()
+    rb.extend(block(60))
+    users = torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(4))
+    twin = pickle.loads(pickle.dumps(rb))
+    rb.sampler.query = users
+    for user in (0, 1, 2, 0):
+        assert torch.equal(rb.sample()["index"], draw(twin, users[user])["index"])
+
+
+def copies(rb, path):
+    """The buffer as saved in each of the three ways, with the trained index only."""
+    one, two = locality(), locality()
+    torch.save(rb.state_dict(), path / "state.pt")
+    one.load_state_dict(torch.load(path / "state.pt", weights_only=False))
+    rb.dumps(path / "dump")
+    two.loads(path / "dump")
+    return one, two, pickle.loads(pickle.dumps(rb))
+
+
+def test_saved_and_loaded_it_gives_the_same_next_batches(tmp_path):
+    rb = locality()
+    rb.extend(block(150))
+    draw(rb, torch.randn(2, WIDTH))
+    others = copies(rb, tmp_path)
+    for seed in range(3):
+        wanted = rb.sample()
+        for other in others:
+            assert rows(other.sample()) == rows(wanted)
+        slots = rb.extend(block(20, 10 + seed))
+        for other in others:
+            assert torch.equal(other.extend(block(20, 10 + seed)), slots)
+            assert other.write_count == rb.write_count
+
+
+def test_emptied_it_starts_as_new():
+    rb = locality()
+    rb.extend(block(50))
+    rb.empty()
+    assert len(rb) == len(rb.sampler.index) == rb.write_count == 0
+    fresh = locality()
+    assert torch.equal(rb.extend(block(40, 1)), fresh.extend(block(40, 1)))
+    query = torch.randn(WIDTH)
+    assert rows(draw(rb, query)) == rows(draw(fresh, query))
+
+
+def test_td_errors_are_ignored_without_a_warning_where_draws_do_not_use_them():
+    rb = locality()
+    rb.extend(block(50))
+    found = draw(rb, torch.zeros(WIDTH))
+    found["td_error"] = torch.ones(16)
+    rb.update_tensordict_priority(found)
+    rb.update_priority(found["index"], torch.ones(16))
+
+
+def test_td_errors_reach_prioritized_replay():
+    rb = buffer_over(PrioritizedSlots(64, alpha=1.0, beta=1.0, seed=0))
+    rb.extend(block(100))
+    rb.add(block(1, 5)[0])
+    found = batch_of(rb, 64)
+    assert found["priority_weight"].shape == (64,)
+    found["td_error"] = torch.where(found["index"] == int(found["index"][0]), 50.0, 0.0)
+    rb.update_priority(torch.arange(64), 1e-3)
+    rb.update_tensordict_priority(found)
+    again = batch_of(rb, 200)
+    share = (again["index"] == found["index"][0]).float().mean()
+    assert share > 0.95
+    assert rb.sampler.default_priority == pytest.approx(50.0)
+
+
+def test_prioritized_replay_saved_and_loaded_gives_the_same_next_batch(tmp_path):
+    rb, other, third = (buffer_over(PrioritizedSlots(64, seed=0)) for _ in range(3))
+    rb.extend(block(100))
+    rb.update_priority(torch.arange(64), torch.rand(64))
+    other.load_state_dict(rb.state_dict())
+    rb.dumps(tmp_path)
+    third.loads(tmp_path)
+    wanted = rb.sample()
+    assert rows(other.sample()) == rows(third.sample()) == rows(wanted)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: locality(storage=LazyTensorStorage(50)), "max_size 50.*capacity 100"),
+        (lambda: locality(storage=LazyTensorStorage(100, ndim=2)), "ndim = 2"),
+        (lambda: locality(prefetch=2), "prefetch=2"),
+        (lambda: locality().extend(block(4).reshape(2, 2)), r"\(N,\).*reshape"),
+        (lambda: draw(locality(), np.zeros(WIDTH)), "the memory is empty"),
+        (lambda: LocalitySlots(10, WIDTH, storage="memmap"), "storage='memmap'"),
+        (lambda: LocalitySlots(10, WIDTH, bits=99), "bits"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_its_reason(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_sampling_without_a_query_or_with_anothers_index_is_refused():
+    rb = locality()
+    rb.extend(block(10))
+    with pytest.raises(ValueError, match="query=None"):
+        rb.sample()
+    rb.set_sampler(MemorySampler(LocalitySlots(100, WIDTH)))
+    with pytest.raises(ValueError, match="same index"):
+        rb.sample()
+
+
+def test_a_plain_replay_buffer_works_too():
+    sampler, writer = memory_pair(LocalitySlots(100, WIDTH))
+    rb = ReplayBuffer(storage=LazyTensorStorage(100), sampler=sampler, writer=writer, batch_size=8)
+    data = block(30)
+    rb.extend(data)
+    assert set(rows(draw(rb, np.zeros(WIDTH)))) <= set(rows(data))
+
+
+def mlp(inputs, outputs, *last):
+    return nn.Sequential(
+        nn.Linear(inputs, 32),
+        nn.ReLU(),
+        nn.Linear(32, 32),
+        nn.ReLU(),
+        nn.Linear(32, outputs),
+        *last,
+    )
+
+
+class Cat(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, observation, action):
+        return self.net(torch.cat([observation, action], -1))
+
+
+def click_rate(act, seed=99, users=64, pages=12):
+    """Clicks per item shown in fresh sessions."""
+    env = gym.make_vec("lser/Bazaar-v0", num_envs=users, **DIALS)
+    seen, _ = env.reset(seed=seed)
+    clicks = 0.0
+    for _ in range(pages):
+        seen, reward, *_ = env.step(act(seen))
+        clicks += reward.sum()
+    return clicks / (users * pages * DIALS["slate"])
+
+
+@pytest.mark.slow
+def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    env = gym.make_vec("lser/Bazaar-v0", num_envs=4, **DIALS)
+    width, size = env.single_observation_space.shape[0], env.single_action_space.shape[0]
+    actor = TensorDictModule(
+        mlp(width, size, nn.Tanh()), in_keys=["observation"], out_keys=["action"]
+    )
+    critic = ValueOperator(Cat(mlp(width + size, 1)), in_keys=["observation", "action"])
+    loss = DDPGLoss(actor, critic, loss_function="l2", delay_actor=True, delay_value=True)
+    loss.make_value_estimator(gamma=0.9)
+    targets = SoftUpdate(loss, tau=0.01)
+    optim = torch.optim.Adam(loss.parameters(), 1e-3)
+    rb = buffer_over(LocalitySlots(10_000, width, bits=6, greedy=0.9), batch_size=64)
+
+    def act(seen, noise=0.0):
+        with torch.no_grad():
+            action = actor.module(torch.from_numpy(seen)).numpy()
+        return np.clip(action + noise * rng.normal(size=action.shape), -1, 1).astype(np.float32)
+
+    def random(seen):
+        return rng.uniform(-1, 1, (len(seen), size)).astype(np.float32)
+
+    seen, _ = env.reset(seed=0)
+    for step in range(1000):
+        action = random(seen) if step < 50 else act(seen, 0.3)
+        after, reward, terminated, truncated, info = env.step(action)
+        ended = terminated | truncated
+        true_after = after.copy()
+        true_after[ended] = np.stack([*info["final_obs"][ended]]) if ended.any() else after[ended]
+        if step >= 50:
+            found = draw(rb, seen)
+            values = loss(found)
+            optim.zero_grad()
+            (values["loss_actor"] + values["loss_value"]).backward()
+            optim.step()
+            targets.step()
+        arrays = {"reward": reward.astype(np.float32), "done": ended, "terminated": terminated}
+        following = {key: torch.from_numpy(value)[:, None] for key, value in arrays.items()}
+        following["observation"] = torch.from_numpy(true_after)
+        fields = {"observation": torch.from_numpy(seen), "action": torch.from_numpy(action)}
+        rb.extend(TensorDict({**fields, "next": following}, [4]))
+        seen = after
+    assert click_rate(act) > 1.8 * click_rate(random)
