@@ -84,7 +84,11 @@ def test_an_unknown_field_in_a_record_is_named():
 def test_the_paper_s_settings_are_the_presets():
     taobao = preset("virtual-taobao", "lser")
     assert (taobao.capacity, taobao.sessions) == (1_000_000, 90_000)
-    assert (taobao.agent.hidden, taobao.agent.tau, taobao.agent.discount) == ((128, 128), 0.001, 0.99)
+    assert (taobao.agent.hidden, taobao.agent.tau, taobao.agent.discount) == (
+        (128, 128),
+        0.001,
+        0.99,
+    )
     for name in ("interest-evolution", "long-term-satisfaction", "recogym"):
         small = preset(name)
         assert (small.capacity, small.sessions) == (10_000, 1_000)

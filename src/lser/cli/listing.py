@@ -22,28 +22,40 @@ class Described(NamedTuple):
 
 DESCRIBED: dict[str, Described] = {
     "lser": Described(
-        "best rewards from states like the current one", "query", "Chen et al. 2021 (the paper)"
+        "the best of the query's bucket of similar observations", "query", "the LSER paper"
     ),
-    "uniform": Described("everything alike, oldest out first", "nothing", "Lin 1992"),
-    "per": Described("large TD errors more often", "TD errors", "Schaul et al. 2016"),
+    "uniform": Described("the newest transitions, drawn uniformly", "nothing", "Lin 1992"),
+    "per": Described(
+        "large TD errors come back more often, with importance weights",
+        "TD errors",
+        "Schaul et al. 2015",
+    ),
     "der": Described(
-        "prioritized shards with zones of successful sessions",
+        "prioritized shards with zones for whole successful sessions",
         "TD errors, session ends",
         "Luo & Li 2020",
     ),
-    "der-uniform": Described("zones without priorities", "session ends", "the paper's reading"),
-    "aer": Described("of a larger draw, those most like now", "query", "Sun, Zhou & Li 2020"),
+    "der-uniform": Described(
+        "the same zones, uniform draws in a shard", "session ends", "the LSER paper's reading"
+    ),
+    "aer": Described(
+        "of some random candidates, those most like the query", "query", "Sun, Zhou & Li 2020"
+    ),
     "ser": Described(
-        "half recent, half a ranked long-term memory", "nothing by default", "Isele & Cosgun 2018"
+        "half the newest, half chosen from all of the past",
+        "nothing (surprise: TD errors; reward: session ends)",
+        "Isele & Cosgun 2018",
     ),
     "her": Described(
-        "goals relabelled with what the session later reached",
-        "session ends, goals",
+        "missed goals replayed as goals the session reached",
+        "session ends, goals in the observation",
         "Andrychowicz et al. 2017",
     ),
-    "her-balanced": Described("half with reward, half without", "nothing", "the paper's reading"),
-    "lser-p": Described("ablation: LSER that forgets by age", "query", "the paper"),
-    "lser-s": Described("ablation: LSER's store, uniform draws", "nothing", "the paper"),
+    "her-balanced": Described(
+        "half of a batch rewarded, half not", "nothing", "the LSER paper's reading"
+    ),
+    "lser-p": Described("ablation: LSER that forgets by age", "query", "the LSER paper"),
+    "lser-s": Described("ablation: LSER's store, uniform draws", "nothing", "the LSER paper"),
     "reward-top": Described("control: reward order without locality", "nothing", "this project"),
     "random-code": Described("control: buckets without locality", "nothing", "this project"),
 }

@@ -60,7 +60,7 @@ def train(argv: list[str]) -> int:
         default=Options(start),
         prog="lser train",
         description=USAGE,
-        config=(tyro.conf.AvoidSubcommands, tyro.conf.FlagConversionOff),
+        config=(tyro.conf.AvoidSubcommands,),
     )
     command = shlex.join(["lser", "train", *argv])
     experiment = options.experiment

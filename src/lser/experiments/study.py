@@ -144,7 +144,8 @@ class Tally:
 
     def share(self) -> float:
         """The part of the whole work that is done, runs under way included."""
-        return (self._ended_work + sum(_work_done(job) for job in self.running)) / self.work
+        done = self._ended_work + sum(_work_done(job) for job in self.running)
+        return done / self.work if self.work else 1.0
 
     def left(self) -> float | None:
         """Seconds left at the pace so far."""

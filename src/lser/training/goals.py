@@ -29,28 +29,29 @@ class GoalEnv(VectorWrapper[Float32, Any, Any, Float32, Any]):
         super().__init__(env)
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError("GoalEnv needs an environment that autoresets in the same step")
-        self.goals = np.sort(np.asarray(goals, np.float32))
-        if self.goals.size == 0 or not self.goals[-1] > 0:
+        levels = np.sort(np.asarray(goals, np.float64))
+        if levels.size == 0 or not levels[-1] > 0:
             raise ValueError(f"goals must hold a positive reward, got {goals!r}")
+        self.shown = (levels * (1 / levels[-1])).astype(np.float32)  # as the memory scales them
         self.highest = highest
         space = env.single_observation_space
         assert isinstance(space, gym.spaces.Box)
-        low = np.append(space.low, self.goals[0] / self.goals[-1])
+        low = np.append(space.low, self.shown[0])
         high = np.append(space.high, 1.0)
         self.single_observation_space = gym.spaces.Box(
             low.astype(np.float32), high.astype(np.float32)
         )
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
-        self.current = np.full(env.num_envs, self.goals[-1])
+        self.current = np.full(env.num_envs, self.shown[-1])
         self._draws = np.random.default_rng()
 
     def _draw(self, count: int) -> Float32:
         if self.highest:
-            return np.full(count, self.goals[-1])
-        return self.goals[self._draws.integers(self.goals.size, size=count)]
+            return np.full(count, self.shown[-1])
+        return self.shown[self._draws.integers(self.shown.size, size=count)]
 
     def _with_goal(self, observation: Float32) -> Float32:
-        return np.hstack([observation, (self.current / self.goals[-1])[:, None]])
+        return np.hstack([observation, self.current[:, None]])
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
