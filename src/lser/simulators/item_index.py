@@ -11,8 +11,7 @@ from lser.types import Float32
 Ids = NDArray[np.intp]
 Kind = Literal["auto", "exact", "faiss"]
 
-# Where the inverted file overtakes the scan on one core, 16 features, top 10, 1,024 queries at a
-# time: see docs/simulators/bazaar.md for the figures.
+# The inverted file overtakes the scan between this and twice as many: benchmarks/bazaar_index.py.
 EXACT_UP_TO = 100_000
 _SCORES_AT_ONCE = 1 << 22  # floats held while scanning, so memory does not grow with users x items
 
