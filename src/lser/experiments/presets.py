@@ -26,6 +26,9 @@ SESSIONS: dict[str, dict[Scale, int]] = {
 }
 CAPACITY = {"bazaar": 100_000, "virtual-taobao": 1_000_000}  # the paper: 10,000 for the others
 POINTS = 30  # evaluations along a curve
+# RecSim's and RecoGym's sessions are ten times as long as a visit to VirtualTaobao: a quarter of
+# the updates keeps a study at medium scale within an hour, and is the same for every memory
+MEDIUM_UPDATES = {"interest-evolution": 0.25, "long-term-satisfaction": 0.25, "recogym": 0.25}
 
 
 def preset(
@@ -45,6 +48,7 @@ def preset(
         sessions=sessions,
         capacity=CAPACITY.get(simulator, 10_000),
         session_length=SESSION_LENGTH[simulator],
+        updates_per_step=1.0 if scale == "paper" else MEDIUM_UPDATES.get(simulator, 1.0),
         evaluate_every=max(1, sessions // POINTS),
     )
 

@@ -48,7 +48,8 @@ class GoalEnv(VectorWrapper[Float32, Any, Any, Float32, Any]):
     def _draw(self, count: int) -> Float32:
         if self.highest:
             return np.full(count, self.shown[-1])
-        return self.shown[self._draws.integers(self.shown.size, size=count)]
+        drawn: Float32 = self.shown[self._draws.integers(self.shown.size, size=count)]
+        return drawn
 
     def _with_goal(self, observation: Float32) -> Float32:
         return np.hstack([observation, self.current[:, None]])
