@@ -40,11 +40,11 @@ class Twin:
         self.capacity = capacity
         self.unseen, self.order, self.discount, self.store = unseen, order, discount, store
         self.buckets: dict[int, list[Held]] = {}
-        self.written = self.dropped = 0
+        self.size = self.written = self.dropped = 0
         self.sessions: dict[int, list[tuple[Held | None, float]]] = {}
 
     def __len__(self):
-        return sum(len(bucket) for bucket in self.buckets.values())
+        return self.size
 
     def extend(self, codes, rewards, ended, contents, streams):
         """Store a block in order; sessions that ended in it get their returns afterwards."""
@@ -73,6 +73,7 @@ class Twin:
                     self.dropped += 1
                     return None
                 bucket.pop(0)
+                self.size -= 1
             elif self.unseen == "evict":
                 largest = min(self.buckets, key=lambda c: (-len(self.buckets[c]), c))
                 self.remove(self.buckets[largest][0])
@@ -81,10 +82,12 @@ class Twin:
                 return None
         held = Held(reward, self.written, content)
         self.written += 1
+        self.size += 1
         insort(self.buckets.setdefault(code, []), held)
         return held
 
     def remove(self, victim):
+        self.size -= 1
         for code, bucket in list(self.buckets.items()):
             bucket[:] = [held for held in bucket if held is not victim]
             if not bucket:

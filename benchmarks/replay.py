@@ -1,0 +1,352 @@
+"""How fast the memories are, beside each other in one run: `python benchmarks/replay.py`.
+
+Repetitions are interleaved and medians taken, so that ratios hold on a machine with other work;
+absolute numbers do not. At the default capacity all memories together need about 14 GB.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from replay_peers import ACTION, BATCH, OBSERVATION, PackedRing, contenders, versions
+
+ONCE = {"SB3 x64": (64,), "SB3 x1024": (1024,), "SB3": (1,)}  # block sizes a buffer can take
+NOTES = (
+    "SB3 writes one transition of each of n environments: blocks go to buffers with n_envs = 64 "
+    "and 1024 (131,072 transitions); their draws are not measured.",
+    "Tianshou adds one transition at a time. PER rows: a draw includes the update of priorities.",
+    "TorchRL's PrioritizedSampler needs a C++ extension that its wheels do not load with "
+    "torch 2.13 (pytorch/rl#3508): its uniform sampler is measured.",
+)
+
+
+def traffic(rng: np.random.Generator, n: int, centres: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A block: users around centres, so that 20-bit codes meet again; clicks as rewards."""
+    users = centres[rng.integers(len(centres), size=n)]
+    width = users.shape[1]
+    observation = users + 0.1 * rng.standard_normal((n, width), np.float32)
+    action = rng.random((n, ACTION if width == OBSERVATION else 2), np.float32)
+    reward = rng.integers(0, 11, n).astype(np.float32)
+    following = observation + 0.1 * rng.standard_normal((n, width), np.float32)
+    return observation, action, reward, following, rng.random(n) < 0.1, np.zeros(n, np.bool_)
+
+
+def rate(call: Any, seconds: float) -> float:
+    """Calls per second."""
+    done, start = 0, time.perf_counter()
+    while (spent := time.perf_counter() - start) < seconds:
+        for _ in range(4):
+            call()
+        done += 4
+    return done / spent
+
+
+def interleaved(calls: dict[str, Any], repetitions: int, seconds: float) -> dict[str, float]:
+    """Median calls per second of each, taken in turns."""
+    rates: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repetitions):
+        for name, call in calls.items():
+            rates[name].append(rate(call, seconds))
+    return {name: median(values) for name, values in rates.items()}
+
+
+def pusher(contender: Any, blocks: list[tuple[np.ndarray, ...]]) -> Any:
+    turn = iter(range(sys.maxsize))
+    return lambda: contender.push(blocks[next(turn) % len(blocks)])
+
+
+def build(capacity: int, queries: np.ndarray, blocks: Any, log: Console) -> dict[str, Any]:
+    """All contenders, full."""
+    built = {}
+    for name, make in contenders(capacity, queries).items():
+        size = ONCE.get(name, (1024,))[0]
+        start = time.perf_counter()
+        try:
+            contender = make()
+            room = min(capacity, 131_072) if name in ("SB3 x64", "SB3 x1024") else capacity
+            for k in range(-(-room // size)):
+                contender.push(blocks[size][k % len(blocks[size])])
+            contender.sample()
+        except Exception as error:
+            log.print(f"left out {name}: {type(error).__name__}: {error}")
+            continue
+        built[name] = contender
+        log.print(f"filled {name} in {time.perf_counter() - start:.1f} s")
+    return built
+
+
+def speeds(built: dict[str, Any], blocks: Any, repetitions: int, seconds: float) -> Any:
+    """Thousands of transitions (pushes) or batches (samples) per second."""
+    result: dict[str, dict[str, float]] = {}
+    for size in (1, 64, 1024):
+        able = {n: c for n, c in built.items() if size in ONCE.get(n, (1, 64, 1024))}
+        calls = {n: pusher(c, blocks[size]) for n, c in able.items()}
+        rates = interleaved(calls, repetitions, seconds)
+        result[f"push {size}"] = {n: r * size / 1e3 for n, r in rates.items()}
+    calls = {n: c.sample for n, c in built.items() if not n.startswith("SB3 x")}
+    rates = interleaved(calls, repetitions, seconds)
+    result[f"sample {BATCH}"] = {n: r / 1e3 for n, r in rates.items()}
+    return result
+
+
+def memory(names: list[str], capacity: int) -> dict[str, float]:
+    """Resident MB of a full memory, each measured in a process of its own (Linux)."""
+    sizes = {}
+    for name in names:
+        command = [sys.executable, __file__, "--capacity", str(capacity), "--memory-of", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            sizes[name] = float(done.stdout.split()[-1])
+    return sizes
+
+
+def resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def memory_of(name: str, capacity: int) -> float:
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((4096, OBSERVATION), np.float32)
+    make = contenders(capacity, centres)[name]
+    size = ONCE.get(name, (1024,))[0]
+    block = traffic(rng, size, centres)
+    warm = contenders(2048, centres)[name]()  # what code and libraries need is not counted
+    warm.push(block)
+    warm.sample()
+    before = resident()
+    contender = make()
+    for _ in range(-(-capacity // size)):
+        contender.push(traffic(rng, size, centres) if size > 1 else block)
+    contender.sample()
+    return resident() - before
+
+
+def filing(rng: np.random.Generator, centres: np.ndarray, repetitions: int) -> dict[str, float]:
+    """Seconds to save and load 200k transitions."""
+    names = ("LSER greedy", "packed ring", "SB3")
+    built = {n: contenders(200_000, centres)[n]() for n in names}
+    for name, contender in built.items():
+        size = 1 if name == "SB3" else 1000
+        block = traffic(rng, size, centres)
+        for _ in range(200_000 // size):
+            contender.push(traffic(rng, size, centres) if size > 1 else block)
+    seconds: dict[str, list[float]] = {n: [] for n in names}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(repetitions):
+            for name, contender in built.items():
+                start = time.perf_counter()
+                contender.save(Path(folder) / name)
+                contender.load(Path(folder) / name)
+                seconds[name].append(time.perf_counter() - start)
+    return {n: median(s) for n, s in seconds.items()}
+
+
+def growth(largest: int, repetitions: int, seconds: float) -> dict[int, dict[str, float]]:
+    """Rates of LSER and the packed ring from 10^4 transitions on, with narrow rows (8, 2)."""
+    from lser.replay import LocalityReplay
+    from replay_peers import Ours
+
+    rng = np.random.default_rng(1)
+    centres = rng.standard_normal((100_000, 8), np.float32)
+    blocks = {n: [traffic(rng, n, centres) for _ in range(200)] for n in (64, 8192)}
+    result = {}
+    capacity = 10_000
+    while capacity <= largest:
+        replay = LocalityReplay(capacity, 8, 2, bits=10, greedy=1)
+        both = {"LSER": Ours(replay, centres), "ring": PackedRing(capacity, 8, 2)}
+        for contender in both.values():
+            for k in range(-(-capacity // 8192)):
+                contender.push(tuple(f[:capacity] for f in blocks[8192][k % 200]))
+        pushes = interleaved(
+            {n: pusher(c, blocks[64]) for n, c in both.items()}, repetitions, seconds
+        )
+        draws = interleaved({n: c.sample for n, c in both.items()}, repetitions, seconds)
+        result[capacity] = {f"{n} push 64": r * 64 / 1e3 for n, r in pushes.items()}
+        result[capacity] |= {f"{n} sample {BATCH}": r / 1e3 for n, r in draws.items()}
+        capacity *= 10
+    return result
+
+
+def fallback(seconds: float) -> dict[int, float]:
+    """Milliseconds for a query without a bucket, by the number of occupied codes."""
+    from lser.replay import Store
+    from lser.replay.buckets import Buckets, Rules
+
+    rng = np.random.default_rng(2)
+    times = {}
+    for count in (1_000, 10_000, 100_000, 1_000_000):
+        codes = rng.choice(2**32, 2 * count, replace=False).astype(np.uint32)
+        store = Store(count, 1, 1)
+        buckets = Buckets(store, Rules())
+        buckets.insert(np.zeros((count, store.layout.width), np.float32), codes[:count])
+        turn = iter(range(count, sys.maxsize))
+        ask = lambda b=buckets, c=codes, t=turn, n=count: b.pick(  # noqa: E731
+            int(c[n + next(t) % n]), BATCH, 1.0, 0
+        )
+        times[count] = 1e3 / max(rate(ask, seconds) for _ in range(5))
+    return times
+
+
+def import_seconds() -> dict[str, float]:
+    """Warm import of `lser` and of `lser.replay`, less the start of Python; best of five."""
+
+    def run(code: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - start
+
+    check = "import sys; assert 'torch' not in sys.modules, 'torch was imported'"
+    codes = {"python": "pass", "lser": f"import lser; {check}", "lser.replay": "import lser.replay"}
+    best = {name: min(run(code) for _ in range(5)) for name, code in codes.items()}
+    return {name: best[name] - best["python"] for name in ("lser", "lser.replay")}
+
+
+def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
+    """(what, measured, relation, wanted, reached) for everything that was measured."""
+    rows: list[tuple[str, float, str, float, bool]] = []
+
+    def want(what: str, value: float | None, relation: str, bound: float) -> None:
+        if value is not None:
+            good = value >= bound if relation == ">=" else value <= bound
+            rows.append((what, value, relation, bound, good))
+
+    def ratio(operation: str, name: str, other: str) -> float | None:
+        s = r["speeds"][operation]
+        return s[name] / s[other] if name in s and other in s else None
+
+    draw = f"sample {BATCH}"
+    want("push 1 / SB3", ratio("push 1", "LSER greedy", "SB3"), ">=", 1)
+    want("push 1 / cpprb", ratio("push 1", "LSER greedy", "cpprb"), ">=", 5)
+    want("push 64 / cpprb PER", ratio("push 64", "LSER greedy", "cpprb PER"), ">=", 0.5)
+    want("push 64 / Tianshou", ratio("push 64", "LSER greedy", "Tianshou"), ">=", 5)
+    uniform = [n for n in ("SB3", "TorchRL", "Tianshou", "cpprb") if n in r["speeds"][draw]]
+    for name in ("LSER greedy", "LSER random", "LSER 20 bits"):
+        fastest = max(uniform, key=lambda n: r["speeds"][draw][n], default="none")
+        want(f"{name} sample / {fastest}, the fastest peer", ratio(draw, name, fastest), ">=", 3)
+        want(f"{name} sample / packed ring", ratio(draw, name, "packed ring"), ">=", 0.8)
+    payload = r["capacity"] * (2 * OBSERVATION + ACTION + 3) * 4 / 1e6
+    if "LSER greedy" in r["memory"]:
+        want("memory / payload", r["memory"]["LSER greedy"] / payload, "<=", 1.1)
+    if "filing" in r:
+        f = r["filing"]
+        want("save + load of 200k / packed ring", f["LSER greedy"] / f["packed ring"], "<=", 3)
+    sizes = sorted(r["growth"])
+    if len(sizes) > 1:
+        for operation in ("push 64", draw):
+            first, last = r["growth"][sizes[0]], r["growth"][sizes[-1]]
+            slower = {
+                n: first[f"{n} {operation}"] / last[f"{n} {operation}"] for n in ("LSER", "ring")
+            }
+            what = f"slowdown of {operation}, {sizes[0]:,} to {sizes[-1]:,} / ring's"
+            want(what, ours / rings, "<=", 1.5)
+    want("fallback over 1,000,000 codes, ms", r["fallback_ms"][1_000_000], "<=", 2)
+    want("import lser, s", r["import_s"]["lser"], "<=", 1)
+    return rows
+
+
+def show(r: dict[str, Any]) -> None:
+    """The result on stdout."""
+    console = Console(width=120)
+    table = Table(title=f"capacity {r['capacity']:,}, observation {OBSERVATION}, action {ACTION}")
+    table.add_column("memory")
+    for operation in r["speeds"]:
+        unit = "k batches/s" if operation.startswith("sample") else "k transitions/s"
+        table.add_column(f"{operation}\n{unit}", justify="right")
+    table.add_column("resident\nMB", justify="right")
+    names = list(dict.fromkeys(n for s in r["speeds"].values() for n in s))
+    for name in names:
+        cells = [f"{s[name]:,.1f}" if name in s else "-" for s in r["speeds"].values()]
+        table.add_row(name, *cells, f"{r['memory'][name]:,.0f}" if name in r["memory"] else "-")
+    console.print(table)
+    verdict = Table(title="targets")
+    for column in ("what", "measured", "wanted", ""):
+        verdict.add_column(column)
+    for what, value, relation, bound, good in r["targets"]:
+        verdict.add_row(what, f"{value:.2f}", f"{relation} {bound:g}", "pass" if good else "FAIL")
+    console.print(verdict)
+    for note in NOTES:
+        console.print(note, style="dim")
+
+
+def draw_figure(r: dict[str, Any], path: Path) -> None:
+    """Bars per operation, on a logarithmic axis."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(r["speeds"]), figsize=(15, 6), constrained_layout=True)
+    for axis, (operation, rates) in zip(axes, r["speeds"].items(), strict=True):
+        names = sorted(rates, key=lambda n: rates[n])
+        colours = ["#0072B2" if n.lower().startswith("lser") else "#999999" for n in names]
+        axis.barh(names, [rates[n] for n in names], color=colours)
+        axis.set_xscale("log")
+        unit = "thousand batches/s" if operation.startswith("sample") else "thousand transitions/s"
+        axis.set(title=operation, xlabel=unit)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"Replay memories at {r['capacity']:,} transitions (blue: this library)")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--capacity", type=int, default=1_000_000)
+    parser.add_argument("--growth-to", type=int, default=10_000_000)
+    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--quick", action="store_true", help="small memories, a minute or two")
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    capacity, seconds = options.capacity, 0.1
+    if options.quick:
+        capacity, options.growth_to, options.repetitions = min(capacity, 50_000), 100_000, 3
+        seconds = 0.03
+    if options.memory_of:
+        print(memory_of(options.memory_of, capacity))
+        return
+    log = Console(stderr=True)
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((4096, OBSERVATION), np.float32)
+    blocks = {
+        size: [traffic(rng, size, centres) for _ in range(count)]
+        for size, count in ((1, 4096), (64, 256), (1024, 64))
+    }
+    built = build(capacity, centres, blocks, log)
+    result: dict[str, Any] = {
+        "machine": platform.platform(),
+        "python": platform.python_version(),
+        "versions": versions(),
+        "capacity": capacity,
+        "speeds": speeds(built, blocks, options.repetitions, seconds),
+    }
+    names = [n for n in built if not n.startswith("SB3 x")]
+    built.clear()
+    log.print("memory, files, growth, fallback, import")
+    result["memory"] = memory(names if not options.quick else ["LSER greedy"], capacity)
+    if not options.quick:
+        result["filing"] = filing(rng, centres, 3)
+    result["growth"] = growth(options.growth_to, options.repetitions, seconds)
+    result["fallback_ms"] = fallback(seconds)
+    result["import_s"] = import_seconds()
+    result["targets"] = targets(result)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "replay.json").write_text(json.dumps(result, indent=1))
+    draw_figure(result, options.out / "replay.png")
+    show(result)
+
+
+if __name__ == "__main__":
+    main()
