@@ -41,7 +41,7 @@ class Bazaar:
     """Batched dynamics of the marketplace."""
 
     Params: ClassVar[type] = Params
-    metric: ClassVar[Metric] = Metric("CTR", "clicks", "shown")
+    metric: ClassVar[Metric] = Metric("ctr", "clicks", "shown")
 
     def __init__(self, params: _Params) -> None:
         self.params = params
