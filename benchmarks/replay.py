@@ -66,10 +66,14 @@ def pusher(contender: Any, blocks: list[tuple[np.ndarray, ...]]) -> Any:
     return lambda: contender.push(blocks[next(turn) % len(blocks)])
 
 
-def build(capacity: int, queries: np.ndarray, blocks: Any, log: Console) -> dict[str, Any]:
-    """All contenders, full."""
+def build(
+    capacity: int, queries: np.ndarray, blocks: Any, only: list[str] | None, log: Console
+) -> dict[str, Any]:
+    """The contenders, full."""
     built = {}
     for name, make in contenders(capacity, queries).items():
+        if only and name not in only:
+            continue
         size = ONCE.get(name, (1024,))[0]
         start = time.perf_counter()
         try:
@@ -246,9 +250,8 @@ def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
     if len(sizes) > 1:
         for operation in ("push 64", draw):
             first, last = r["growth"][sizes[0]], r["growth"][sizes[-1]]
-            slower = {
-                n: first[f"{n} {operation}"] / last[f"{n} {operation}"] for n in ("LSER", "ring")
-            }
+            ours = first[f"LSER {operation}"] / last[f"LSER {operation}"]
+            rings = first[f"ring {operation}"] / last[f"ring {operation}"]
             what = f"slowdown of {operation}, {sizes[0]:,} to {sizes[-1]:,} / ring's"
             want(what, ours / rings, "<=", 1.5)
     want("fallback over 1,000,000 codes, ms", r["fallback_ms"][1_000_000], "<=", 2)
@@ -308,6 +311,9 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="small memories, a minute or two")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument(
+        "--only", nargs="+", help="just these memories, by their names in the table"
+    )
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
     capacity, seconds = options.capacity, 0.1
@@ -324,7 +330,7 @@ def main() -> None:
         size: [traffic(rng, size, centres) for _ in range(count)]
         for size, count in ((1, 4096), (64, 256), (1024, 64))
     }
-    built = build(capacity, centres, blocks, log)
+    built = build(capacity, centres, blocks, options.only, log)
     result: dict[str, Any] = {
         "machine": platform.platform(),
         "python": platform.python_version(),

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.replay import draw, filing, index
+from lser.replay import direct, draw, filing, index
 from lser.replay.base import check_count
 from lser.replay.compiled import UInt32
+from lser.replay.hashing import SimHash
 from lser.replay.store import Store
 from lser.types import Float32, Int64
 
@@ -97,6 +98,35 @@ class Buckets:
             self._grow()
             done = index.extend(self._h, rows, codes, ids, slots, done)
         return ids, slots
+
+    def attach(self, encoder: SimHash) -> None:
+        """Prepare `insert_plain`, which hashes with this encoder as it is now."""
+        vectors, shift, scale = encoder.projection
+        self._set(index.DIM, encoder.observation_dim)
+        self._set(index.BITS, encoder.bits)
+        self._set(index.COLUMNS, vectors.shape[1])
+        self._point(index.VECTORS, vectors)
+        self._point(index.SHIFT, shift)
+        self._point(index.SCALE, scale)
+        self._single = self._scratch(1)
+
+    def insert_plain(self, block: tuple[Any, ...]) -> Int64 | None:
+        """Store a block that is plain and fits; returns ids, or None if not all is finite."""
+        s, a, r, t, ends, cut = block
+        n = len(r)
+        rows, codes, slots = self._single if n == 1 else self._scratch(n)
+        ids = np.empty(n, np.int64)
+        done = direct.extend_plain(self._h, s, a, r, t, ends, cut, rows, codes, ids, slots)
+        if done < 0:
+            return None
+        while done < n:
+            self._grow()
+            done = index.extend(self._h, rows, codes, ids, slots, done)
+        return ids
+
+    def _scratch(self, n: int) -> tuple[Float32, UInt32, Int64]:
+        rows = np.empty((n, self._store.layout.width), np.float32)
+        return rows, np.empty(n, np.uint32), np.empty(n, np.int64)
 
     def pick(self, code: int, count: int, greedy: float, seed: int) -> Int64:
         """The slots that a query of this code replays; `seed` drives the random choices."""

@@ -87,7 +87,15 @@ def _hint(_typing: Any, array: Any, index: Any, write: Any) -> Any:
     return types.void(array, index, write), codegen
 
 
+def _popcount(_typing: Any, word: Any) -> Any:
+    def codegen(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return word(word), codegen
+
+
 _pointer: Any = intrinsic(_cast)
+popcount: Any = intrinsic(_popcount)
 # prefetch(array, flat index, 0 to read or 1 to write): bring the cache line of an element near
 prefetch: Any = intrinsic(prefer_literal=True)(_hint)
 
@@ -108,6 +116,12 @@ def int32_at(address: Num, length: Num) -> Any:
 def uint32_at(address: Num, length: Num) -> Any:
     """The uint32 array at `address`."""
     return carray(_pointer(address), length, np.uint32)
+
+
+@kernel
+def float64_at(address: Num, length: Num, width: Num) -> Any:
+    """The (length, width) float64 array at `address`."""
+    return carray(_pointer(address), (length, width), np.float64)
 
 
 @kernel

@@ -14,6 +14,7 @@ class ConstantCode:
     """One bucket for everything: reward order without locality (the control `reward-top`)."""
 
     KIND = "constant"
+    frozen = True
     blind = False
 
     def encode_rows(self, rows: Float32) -> UInt32:
@@ -41,6 +42,7 @@ class RandomCode:
     """
 
     KIND = "random"
+    frozen = True
     blind = True
 
     def __init__(self, *, bits: int = 10, seed: int = 0) -> None:

@@ -23,6 +23,7 @@ class Encoder(Protocol):
     """Gives every observation a code."""
 
     KIND: str
+    frozen: bool  # codes of stored observations will not change: there is nothing to observe
     blind: bool  # codes say nothing about the observation: a query takes any occupied bucket
 
     def encode_rows(self, rows: Float32) -> UInt32:
@@ -39,7 +40,7 @@ class Encoder(Protocol):
 
 
 @kernel
-def _signs(
+def signs(
     x: Float32, shift: Float64, scale: Float64, vectors: Float64, bits: int, codes: UInt32
 ) -> None:
     """Bit k of a code: whether the projection on vector k is positive."""
@@ -107,7 +108,7 @@ class SimHash:
     def encode_rows(self, rows: Float32) -> UInt32:
         """The codes (N,) of packed rows, whose first O columns are the observation."""
         codes = np.empty(len(rows), np.uint32)
-        _signs(rows, self._shift, self._scale, self._vectors, self.bits, codes)
+        signs(rows, self._shift, self._scale, self._vectors, self.bits, codes)
         return codes
 
     def observe(self, observations: ArrayLike) -> bool:
@@ -132,6 +133,11 @@ class SimHash:
                 deviation = np.sqrt(self._spread / total)
                 self._scale = 1 / np.where(deviation > 0, deviation, 1)
         return self.frozen
+
+    @property
+    def projection(self) -> tuple[Float64, Float64, Float64]:
+        """What kernels project with: vectors as columns (O, K), shift and scale (O,)."""
+        return self._vectors, self._shift, self._scale
 
     def state(self) -> State:
         """The hyperplanes and the statistics."""
@@ -175,6 +181,7 @@ class E2LSH:
     """
 
     KIND = "e2lsh"
+    frozen = True
     blind = False
 
     def __init__(

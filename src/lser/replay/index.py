@@ -35,7 +35,8 @@ from lser.types import Float32, Int64
  FIFO, EVICT,  # the rule of the store
  PER_ITEM, FROM_MEMORY, REPEAT, UNIFORM,  # the rule of the draw
  DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # counters of the draws
- LENGTH) = range(38)
+ DIM, BITS, COLUMNS, VECTORS, SHIFT, SCALE,  # the SimHash of `direct.py`
+ LENGTH) = range(44)
 CODE, START, COUNT, CLASS, PLACE, RANK, FIELDS = range(7)  # columns of a bucket record
 CLASSES = 40  # sizes 2**1 .. 2**39
 # fmt: on

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from lser.replay.base import (
     State,
+    all_plain,
     as_floats,
     check_choice,
     check_count,
@@ -104,6 +105,14 @@ class LocalityReplay:
         self._store = Store(capacity, observation_dim, action_dim, storage=storage, path=path)
         self._buckets = Buckets(self._store, rules)
         self._lock = Lock()
+        self._connect()
+
+    def _connect(self) -> None:
+        """Let plain blocks go straight to the index where nothing else needs to see them."""
+        self._direct = False
+        if isinstance(self.encoder, SimHash) and self.encoder.frozen and self._returns is None:
+            self._buckets.attach(self.encoder)
+            self._direct = True
 
     @property
     def capacity(self) -> int:
@@ -129,9 +138,13 @@ class LocalityReplay:
         streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
-        rows = self._store.pack(
-            observation, action, reward, next_observation, terminated, truncated
-        )
+        block = (observation, action, reward, next_observation, terminated, truncated)
+        if self._direct and all_plain(*block) and self._store.fits(*block):
+            with self._lock:
+                done = self._buckets.insert_plain(block)
+            if done is not None:
+                return done
+        rows = self._store.pack(*block)
         if self._returns is not None:
             labels = self._returns.labels(streams, len(rows))
         with self._lock:
@@ -140,9 +153,12 @@ class LocalityReplay:
                 ended = (rows[:, self._store.layout.terminated :] != 0).max(axis=1)
                 reward = rows[:, self._store.layout.reward]
                 self._buckets.rekey(*self._returns.follow(labels, ids, slots, reward, ended))
-            if self.encoder.observe(rows[:, self._store.layout.observation]):
+            if not self.encoder.frozen and self.encoder.observe(
+                rows[:, self._store.layout.observation]
+            ):
                 held = self.encoder.encode_rows(self._store.rows[: len(self)])
                 self._buckets = self._buckets.refiled(held)
+                self._connect()
         return ids
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
@@ -245,6 +261,7 @@ class LocalityReplay:
         replay._buckets.counters = state.part("counters").config  # type: ignore[assignment]
         replay._rng = rng_from_state(config["rng"])
         replay._lock = Lock()
+        replay._connect()
         return replay
 
     def save(self, path: str | Path) -> None:

@@ -2,20 +2,11 @@
 
 import numpy as np
 
-from lser.replay.compiled import Num, int32_at, kernel, uint32_at
+from lser.replay.compiled import Num, int32_at, kernel, popcount, uint32_at
 from lser.replay.index import CODE, COUNT, LISTED_BUCKETS, LISTED_CODES, OCCUPIED, ROOM, records
 from lser.types import Int64
 
 _CHUNK = 256
-
-
-@kernel
-def _ones(x: Num) -> Num:
-    """The 1 bits of a 32-bit number, by adding halves: plain arithmetic, so it vectorises."""
-    x = x - ((x >> np.uint32(1)) & np.uint32(0x55555555))
-    x = (x & np.uint32(0x33333333)) + ((x >> np.uint32(2)) & np.uint32(0x33333333))
-    x = (x + (x >> np.uint32(4))) & np.uint32(0x0F0F0F0F)
-    return np.uint32(x * np.uint32(0x01010101)) >> np.uint32(24)
 
 
 @kernel
@@ -25,8 +16,8 @@ def similarity(a: Num, b: Num) -> Num:
     Two different values of popcount(a & b) / popcount(a | b) are at least 1/992 apart, and the
     Hamming distance is at most 32, so the second term orders ties of the first and nothing else.
     """
-    either = np.float32(_ones(a | b))
-    apart = np.float32(_ones(a ^ b))
+    either = np.float32(popcount(np.int32(a | b)))
+    apart = np.float32(popcount(np.int32(a ^ b)))
     return (either - apart) / either - apart * np.float32(1e-5)
 
 

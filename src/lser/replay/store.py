@@ -98,17 +98,21 @@ class Store:
                 block = (*map(plain_floats, given[:4]), *map(plain_flags, given[4:]))
             except (TypeError, ValueError):
                 return self._pack_with_care(*given)
-        s, a, r, t, ends, cut = block
-        n = len(r) if r.ndim else -1
-        if (
-            s.shape == t.shape == (n, self.observation_dim)
-            and a.shape == (n, self.action_dim)
-            and r.shape == ends.shape == cut.shape
-        ):
-            rows = np.empty((n, self.layout.width), np.float32)
+        if self.fits(*block):
+            rows = np.empty((len(block[2]), self.layout.width), np.float32)
+            s, a, r, t, ends, cut = block
             if pack(s, a, r, t, ends, cut, rows):
                 return rows
         return self._pack_with_care(*given)
+
+    def fits(self, s: Any, a: Any, r: Any, t: Any, ends: Any, cut: Any) -> bool:
+        """Whether the shapes of six arrays are those of a block."""
+        n = len(r) if r.ndim else -1
+        return bool(
+            s.shape == t.shape == (n, self.observation_dim)
+            and a.shape == (n, self.action_dim)
+            and r.shape == ends.shape == cut.shape == (n,)
+        )
 
     def _pack_with_care(
         self,
