@@ -70,7 +70,133 @@ def sb3(buffer: Buffer) -> Trainer:
     return train
 
 
-LIBRARIES = {"Stable-Baselines3": Library("stable_baselines3", sb3)}
+def torchrl(buffer: Buffer) -> Trainer:
+    """TorchRL's DDPG loss and tensor storage in a loop of its usual form."""
+    from tensordict import TensorDict
+    from tensordict.nn import TensorDictModule
+    from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+    from torchrl.modules import MLP, ValueOperator
+    from torchrl.objectives import DDPGLoss, SoftUpdate
+
+    from lser.adapters.torchrl import LocalitySlots, MemorySampler, memory_pair
+
+    env = gym.make("lser/Bazaar-v0")
+    space, rng = env.action_space, np.random.default_rng(0)
+    assert isinstance(space, gym.spaces.Box)
+    assert env.observation_space.shape is not None
+    (width,), (size,) = env.observation_space.shape, space.shape
+    net = MLP(width, size, num_cells=HIDDEN, activation_class=torch.nn.ReLU)
+    policy = torch.nn.Sequential(net, torch.nn.Tanh())
+    actor = TensorDictModule(policy, in_keys=["observation"], out_keys=["action"])
+    value = MLP(width + size, 1, num_cells=HIDDEN, activation_class=torch.nn.ReLU)
+    critic = ValueOperator(value, in_keys=["observation", "action"])
+    loss = DDPGLoss(actor, critic, loss_function="l2", delay_actor=True, delay_value=True)
+    loss.make_value_estimator(gamma=0.99)
+    targets, optim = SoftUpdate(loss, tau=0.005), torch.optim.Adam(loss.parameters(), 1e-3)
+    parts: dict[str, Any] = {}
+    if buffer == "lser":
+        sampler, writer = memory_pair(LocalitySlots(CAPACITY, width))
+        parts = {"sampler": sampler, "writer": writer}
+    rb = TensorDictReplayBuffer(storage=LazyTensorStorage(CAPACITY), batch_size=BATCH, **parts)
+    seen, _ = env.reset(seed=0)
+
+    def step(random: bool) -> None:
+        nonlocal seen
+        with torch.no_grad():
+            action = policy(torch.from_numpy(seen)).numpy()
+        noisy = action + rng.normal(0, 0.1, size)
+        action = (rng.uniform(-1, 1, size) if random else np.clip(noisy, -1, 1)).astype(np.float32)
+        after, reward, terminated, truncated, _ = env.step(action)
+        following = {
+            "observation": torch.from_numpy(after)[None],
+            "reward": torch.tensor([[float(reward)]]),
+            "terminated": torch.tensor([[terminated]]),
+            "done": torch.tensor([[terminated or truncated]]),
+        }
+        fields = {"observation": torch.from_numpy(seen), "action": torch.from_numpy(action)}
+        batched = {key: value[None] for key, value in fields.items()}
+        rb.extend(TensorDict({**batched, "next": following}, [1]))
+        seen = env.reset()[0] if terminated or truncated else after
+
+    def update() -> None:
+        if isinstance(rb.sampler, MemorySampler):
+            rb.sampler.query = seen
+        values = loss(rb.sample())
+        optim.zero_grad()
+        (values["loss_actor"] + values["loss_value"]).backward()
+        optim.step()
+        targets.step()
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
+            random = len(rb) < WARM_UP // 2
+            step(random)
+            if not random:
+                update()
+
+    return train
+
+
+def tianshou(buffer: Buffer) -> Trainer:
+    """Tianshou's DDPG and off-policy trainer."""
+    from tianshou.algorithm.modelfree.ddpg import DDPG, ContinuousDeterministicPolicy
+    from tianshou.algorithm.optim import AdamOptimizerFactory
+    from tianshou.data import Collector, VectorReplayBuffer
+    from tianshou.env import DummyVectorEnv
+    from tianshou.exploration import GaussianNoise
+    from tianshou.trainer import OffPolicyTrainerParams
+    from tianshou.utils.net.common import Net
+    from tianshou.utils.net.continuous import ContinuousActorDeterministic, ContinuousCritic
+
+    from lser.adapters.tianshou import LocalityReplayBuffer, QueryCollector
+
+    env = gym.make("lser/Bazaar-v0")
+    seen, action = env.observation_space.shape, env.action_space.shape
+    assert seen is not None
+    assert action is not None
+    actor = ContinuousActorDeterministic(
+        preprocess_net=Net(state_shape=seen, hidden_sizes=HIDDEN), action_shape=action
+    )
+    both = Net(state_shape=seen, action_shape=action, hidden_sizes=HIDDEN, concat=True)
+    policy = ContinuousDeterministicPolicy(
+        actor=actor, action_space=env.action_space, exploration_noise=GaussianNoise(sigma=0.1)
+    )
+    algorithm = DDPG(
+        policy=policy,
+        policy_optim=AdamOptimizerFactory(lr=1e-3),
+        critic=ContinuousCritic(preprocess_net=both),
+        critic_optim=AdamOptimizerFactory(lr=1e-3),
+    )
+    envs = DummyVectorEnv([lambda: env])
+    collector: Collector[Any] = (
+        QueryCollector(algorithm, envs, LocalityReplayBuffer(CAPACITY, 1), exploration_noise=True)
+        if buffer == "lser"
+        else Collector(algorithm, envs, VectorReplayBuffer(CAPACITY, 1), exploration_noise=True)
+    )
+    collector.reset()
+    collector.collect(n_step=WARM_UP // 2, random=True)
+
+    def train(steps: int) -> None:
+        algorithm.run_training(
+            OffPolicyTrainerParams(
+                training_collector=collector,
+                max_epochs=1,
+                epoch_num_steps=steps,
+                collection_step_num_env_steps=1,
+                batch_size=BATCH,
+                verbose=False,
+                show_progress=False,
+            )
+        )
+
+    return train
+
+
+LIBRARIES = {
+    "Stable-Baselines3": Library("stable_baselines3", sb3),
+    "TorchRL": Library("torchrl", torchrl),
+    "Tianshou": Library("tianshou", tianshou),
+}
 
 
 def measure(library: Library, steps: int, turns: int) -> dict[str, Any]:

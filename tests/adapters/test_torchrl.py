@@ -15,7 +15,7 @@ from torchrl.data import (
     ReplayBuffer,
     TensorDictReplayBuffer,
 )
-from torchrl.modules import ValueOperator
+from torchrl.modules import MLP, ValueOperator
 from torchrl.objectives import DDPGLoss, SoftUpdate
 
 import lser
@@ -295,24 +295,8 @@ def test_a_plain_replay_buffer_works_too():
     assert set(rows(draw(rb, np.zeros(WIDTH)))) <= set(rows(data))
 
 
-def mlp(inputs, outputs, *last):
-    return nn.Sequential(
-        nn.Linear(inputs, 32),
-        nn.ReLU(),
-        nn.Linear(32, 32),
-        nn.ReLU(),
-        nn.Linear(32, outputs),
-        *last,
-    )
-
-
-class Cat(nn.Module):
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, observation, action):
-        return self.net(torch.cat([observation, action], -1))
+def mlp(inputs, outputs):
+    return MLP(inputs, outputs, num_cells=[32, 32], activation_class=nn.ReLU)
 
 
 def click_rate(act, seed=99, users=64, pages=12):
@@ -333,9 +317,9 @@ def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
     env = gym.make_vec("lser/Bazaar-v0", num_envs=4, **DIALS)
     width, size = env.single_observation_space.shape[0], env.single_action_space.shape[0]
     actor = TensorDictModule(
-        mlp(width, size, nn.Tanh()), in_keys=["observation"], out_keys=["action"]
+        nn.Sequential(mlp(width, size), nn.Tanh()), in_keys=["observation"], out_keys=["action"]
     )
-    critic = ValueOperator(Cat(mlp(width + size, 1)), in_keys=["observation", "action"])
+    critic = ValueOperator(mlp(width + size, 1), in_keys=["observation", "action"])
     loss = DDPGLoss(actor, critic, loss_function="l2", delay_actor=True, delay_value=True)
     loss.make_value_estimator(gamma=0.9)
     targets = SoftUpdate(loss, tau=0.01)

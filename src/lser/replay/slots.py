@@ -244,6 +244,8 @@ class PrioritizedSlots:
 
 def last_of_each(slots: Int64) -> Int64:
     """`slots` with -1 wherever the same slot comes again later."""
+    if len(slots) < 2:
+        return slots
     kept = np.full(len(slots), -1, np.int64)
     _, backwards = np.unique(slots[::-1], return_index=True)
     last = len(slots) - 1 - backwards
