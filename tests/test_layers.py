@@ -15,9 +15,10 @@ ALLOWED = {
     "simulators": {"types"},
     "training": {"types"} | BOTTOM,
     "experiments": {"types", "training"} | BOTTOM,
+    "fleet": {"types", "training", "experiments"} | BOTTOM,
     "report": {"types", "experiments"},
     "adapters": {"types", "replay"},
-    "cli": {"types", "theory", "training", "experiments", "report", "adapters"} | BOTTOM,
+    "cli": {"types", "theory", "training", "experiments", "fleet", "report", "adapters"} | BOTTOM,
 }
 OUTSIDE_FORBIDDEN = {
     "replay": {"torch", "gymnasium"},

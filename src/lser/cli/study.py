@@ -3,8 +3,9 @@
 import shlex
 import sys
 import time
+from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
@@ -17,7 +18,10 @@ from lser.experiments import records
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
 from lser.experiments.studies import GROUPS, STUDIES, plan
-from lser.experiments.study import Job, Processes, Tally, finished, job_for
+from lser.experiments.study import Job, Map, Processes, Tally, finished, job_for
+from lser.fleet.map import Fleets
+
+Engine = Literal["processes", "fleet"]
 
 UPDATES_PER_SECOND = 400  # of one process; only --dry-run's estimate uses it
 
@@ -56,7 +60,11 @@ def _arguments(
     workers: int = 0,
     out: Path = Path("runs"),
     dry_run: bool = False,
-) -> tuple[str, Scale, int, str, int, Path, bool]:
+    engine: Engine = "processes",
+    device: str = "cuda",
+    fleet_size: int = 64,
+    deadline: float = inf,
+) -> tuple[str, Scale, int, str, int, Path, bool, Engine, str, int, float]:
     """Collect the arguments.
 
     Args:
@@ -64,11 +72,18 @@ def _arguments(
         scale: quick (a smoke test), medium (separates the cells), or paper (its full length).
         seeds: Seeds per cell, from 0.
         only: Keep runs whose simulator, label or study contains this text.
-        workers: Runs side by side; 0: as many as cores.
+        workers: Processes side by side; 0: as many as cores, or 4 fleets.
         out: Folder for the records.
         dry_run: List the runs, their memory and an estimate of time, and stop.
+        engine: A process for each run, or fleets: runs with their learners stacked on a device.
+        device: Where a fleet learns.
+        fleet_size: Runs of one fleet, at most.
+        deadline: Seconds after which fleets stop; unfinished runs start anew the next time.
     """
-    return name, scale, seeds, only, workers, out, dry_run
+    return (
+        *(name, scale, seeds, only, workers, out, dry_run),
+        *(engine, device, fleet_size, deadline),
+    )
 
 
 def _study(
@@ -79,25 +94,30 @@ def _study(
     workers: int,
     out: Path,
     dry_run: bool,
+    engine: Engine,
+    device: str,
+    fleet_size: int,
+    deadline: float,
     *,
     command: str,
 ) -> int:
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
-    pool = Processes(workers) if workers > 0 else Processes()
+    processes = Processes(workers) if workers > 0 else Processes()
     jobs = [job_for(experiment, out, command) for experiment in plan(name, scale, seeds)]
     jobs = [job for job in jobs if only in f"{job.folder}/{job.experiment['label']}"]
     if not jobs:
         raise ValueError(f"--only {only!r} leaves no run of {name}")
     if dry_run:
-        _list(jobs, pool.workers)
+        _list(jobs, processes.workers)
         return 0
-    code = run_jobs(jobs, pool)
+    fleets = Fleets(device, fleet_size, workers or 4, deadline)
+    code = run_jobs(jobs, fleets if engine == "fleet" else processes)
     print(out)
     return code
 
 
-def run_jobs(jobs: list[Job], pool: Processes) -> int:
+def run_jobs(jobs: list[Job], pool: Map) -> int:
     """Run what is not finished with a progress display; 1 when a run failed."""
     waiting = [job for job in jobs if not finished(job)]
     tally = _go(waiting, pool, already=len(jobs) - len(waiting))
@@ -108,12 +128,14 @@ def run_jobs(jobs: list[Job], pool: Processes) -> int:
 
 def _error(job: Job) -> str:
     try:
-        return str(records.load(job.folder).meta.get("error") or "the process died")
+        record = records.load(job.folder)
+        stopped = "stopped before its end" if record.status == "stopped" else "the process died"
+        return str(record.meta.get("error") or stopped)
     except ValueError as error:
         return f"the process died before its record began ({error})"
 
 
-def _go(jobs: list[Job], pool: Processes, already: int) -> Tally:
+def _go(jobs: list[Job], pool: Map, already: int) -> Tally:
     tally = Tally(jobs)
     console = Console(stderr=True)
     shown = time.monotonic()

@@ -50,15 +50,14 @@ class Run:
         self._next_evaluation = 0
         self._spent = 0.0  # seconds of earlier parts
         self._cpu = 0.0
-        self._replay = self.built.replay
+        self.replay = self.built.replay
         self._continue()
 
     def go(self, watch: Watcher | None = None) -> None:
         """Train to the end; raises Interrupted after a clean stop on SIGINT or SIGTERM."""
-        self._began, self._cpu_began = time.perf_counter(), time.process_time()
-        self.recorder.begin(self.metric.name)
+        self.begin()
         try:
-            with _stop_flag() as stop:
+            with stop_flag() as stop:
                 self._train(watch, stop)
         except Interrupted:
             raise
@@ -66,27 +65,32 @@ class Run:
             self.recorder.fail(error)
             raise
 
+    def begin(self) -> None:
+        """Start the clocks and mark the record as under way."""
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self.recorder.begin(self.metric.name)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run has had its sessions."""
+        return self.progress.sessions >= self.experiment.sessions
+
     def _train(self, watch: Watcher | None, stop: Callable[[], bool]) -> None:
         experiment, progress = self.experiment, self.progress
         saved = time.monotonic()
         steps = train(
             self.traffic,
             self.built.agent,
-            self._replay,
+            self.replay,
             batch_size=experiment.batch_size,
             updates_per_step=experiment.updates_per_step,
             learning_starts=experiment.learning_starts,
             seed=self.built.seeds.users,
             progress=progress,
         )
-        self._evaluate_if_due()
-        while progress.sessions < experiment.sessions:
-            step = next(steps)
-            self._sums[0] += float(step.info[self.metric.numerator].sum())
-            self._sums[1] += float(step.info[self.metric.denominator].sum())
-            self._evaluate_if_due()
-            if watch is not None:
-                watch(self._status(step))
+        self.evaluate_if_due()
+        while not self.complete:
+            self.after(next(steps), watch)
             if stop():
                 self.checkpoint()
                 self.recorder.pause()
@@ -94,9 +98,18 @@ class Run:
             if time.monotonic() - saved > self.checkpoint_seconds:
                 self.checkpoint()
                 saved = time.monotonic()
-        self._finish()
+        self.finish()
 
-    def _evaluate_if_due(self) -> None:
+    def after(self, step: Step, watch: Watcher | None) -> None:
+        """Count a vector step that was just taken, evaluate if that is due, and tell `watch`."""
+        self._sums[0] += float(step.info[self.metric.numerator].sum())
+        self._sums[1] += float(step.info[self.metric.denominator].sum())
+        self.evaluate_if_due()
+        if watch is not None:
+            watch(self._status(step))
+
+    def evaluate_if_due(self) -> None:
+        """Add a point to the curve when enough sessions have passed since the last."""
         experiment, progress = self.experiment, self.progress
         if progress.sessions < self._next_evaluation:
             return
@@ -108,7 +121,7 @@ class Run:
         threshold = experiment.intervention
         if threshold is not None and result.metric >= threshold:
             self.built.agent.stop_exploring()
-            self._replay.stop_exploring()
+            self.replay.stop_exploring()
 
     def _evaluate(self, sessions: int, seed: int) -> Evaluation:
         with self.progress.timed("evaluate"):
@@ -144,17 +157,18 @@ class Run:
     def _cpu_seconds(self) -> float:
         return self._cpu + time.process_time() - self._cpu_began
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Evaluate at length, keep the agent, and complete the record."""
         result = self._evaluate(self.experiment.final_sessions, self.built.seeds.final)
         checkpoints.save(self.folder / AGENT, 0, self.built.agent.state_dict())
         times = {**self.progress.times, "wall": self._elapsed(), "cpu": self._cpu_seconds()}
-        self.recorder.finish(self._line(result), times, self._replay.stats())
+        self.recorder.finish(self._line(result), times, self.replay.stats())
         for path in (self.folder / CHECKPOINTS).glob("*.lser"):
             path.unlink()
 
     def checkpoint(self) -> Path:
         """Write everything needed to continue exactly here."""
-        replay = self._replay.state()
+        replay = self.replay.state()
         tree = {
             "agent": self.built.agent.state_dict(),
             "replay": {"config": json.dumps(replay.config), "arrays": replay.arrays},
@@ -177,7 +191,7 @@ class Run:
         self.built.agent.load_state_dict(tree["agent"])
         replay = tree["replay"]
         state = State(json.loads(replay["config"]), replay["arrays"])
-        self._replay = type(self.built.replay).from_state(state)
+        self.replay = type(self.built.replay).from_state(state)
         self.traffic.load_state_dict(tree["traffic"])
         self.progress = Progress(**tree["progress"])
         self._sums = tree["sums"]
@@ -192,7 +206,7 @@ def run(experiment: Experiment, folder: Path, *, watch: Watcher | None = None, *
 
 
 @contextmanager
-def _stop_flag() -> Iterator[Callable[[], bool]]:
+def stop_flag() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and SIGTERM into a question asked between steps, so that no step is torn."""
     asked: list[int] = []
 

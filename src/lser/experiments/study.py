@@ -68,7 +68,7 @@ class Processes:
                 while queue and len(running) < self.workers:
                     job = queue.pop()
                     process = context.Process(target=work, args=(job,))
-                    with _one_thread():
+                    with one_thread():
                         process.start()
                     running[process.sentinel] = (process, job)
                     started(job)
@@ -84,7 +84,7 @@ class Processes:
                 process.join()
 
 
-class _one_thread:
+class one_thread:
     """Children inherit single-threaded numerical libraries: runs side by side must not compete."""
 
     NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

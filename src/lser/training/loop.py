@@ -12,8 +12,8 @@ from gymnasium.vector import VectorEnv
 
 from lser.agents.base import Agent, Learned
 from lser.replay.base import Replay
-from lser.training.traffic import Horizon, Traffic
-from lser.types import Bool, Float32
+from lser.training.traffic import Arrival, Horizon, Traffic
+from lser.types import Batch, Bool, Float32
 
 
 class Step(NamedTuple):
@@ -90,62 +90,83 @@ def _loop(
     updates_per_step: float,
     learning_starts: int,
 ) -> Iterator[Step]:
-    times = now.times
     while True:
-        observation = now.observation
-        assert observation is not None
-        began = perf_counter()
-        action = agent.act(observation, explore=True)
-        acted = perf_counter()
-        arrival = traffic.step(observation, action)
-        stepped = perf_counter()
-        times["learn"] += acted - began
-        times["env"] += stepped - acted
-
+        arrival = serve(traffic, agent, now, updates_per_step)
         learned = None
-        now.recent.insert(0, observation)
-        del now.recent[max(1, ceil(updates_per_step)) :]
-        if len(replay) > learning_starts:
-            now.owed += len(arrival.block.reward) * updates_per_step
-            learned = _learn(agent, replay, now, batch_size)
-
-        stored = perf_counter()
-        if arrival.streams is None:
-            replay.extend(*arrival.block)
-        elif arrival.streams.size:
-            replay.extend(*arrival.block, streams=arrival.streams)
-        times["replay"] += perf_counter() - stored
-        if arrival.done.any():
-            agent.end_sessions(arrival.done)
-            now.sessions += int(np.count_nonzero(arrival.done))
-        now.steps += len(arrival.block.reward)
-        now.observation = arrival.observation
-        yield Step(
-            now.steps,
-            now.sessions,
-            now.updates,
-            arrival.block.reward,
-            arrival.done,
-            learned,
-            arrival.info,
-        )
+        for turn in range(due(replay, now, arrival, updates_per_step, learning_starts)):
+            batch = draw(replay, now, turn, batch_size)
+            began = perf_counter()
+            learned = agent.learn(batch)
+            learnt = perf_counter()
+            replay.update(batch.ids, learned.td_errors)
+            now.times["learn"] += learnt - began
+            now.times["replay"] += perf_counter() - learnt
+        yield store(agent, replay, now, arrival, learned)
 
 
-def _learn(agent: Agent, replay: Replay, now: Progress, batch_size: int) -> Learned | None:
-    """Do the updates that are due, each for another user's observation, newest first."""
-    learned = None
+def serve(traffic: Traffic, agent: Agent, now: Progress, updates_per_step: float) -> Arrival:
+    """Act on every user; what they do in turn is not yet stored."""
+    observation = now.observation
+    assert observation is not None
+    began = perf_counter()
+    action = agent.act(observation, explore=True)
+    acted = perf_counter()
+    arrival = traffic.step(observation, action)
+    now.times["learn"] += acted - began
+    now.times["env"] += perf_counter() - acted
+    now.recent.insert(0, observation)
+    del now.recent[max(1, ceil(updates_per_step)) :]
+    return arrival
+
+
+def due(
+    replay: Replay,
+    now: Progress,
+    arrival: Arrival,
+    updates_per_step: float,
+    learning_starts: int,
+) -> int:
+    """How many updates to do before the arrival is stored; a fraction left over is kept."""
+    if len(replay) <= learning_starts:
+        return 0
+    now.owed += len(arrival.block.reward) * updates_per_step
+    whole = int(now.owed)
+    now.owed -= whole
+    return whole
+
+
+def draw(replay: Replay, now: Progress, turn: int, batch_size: int) -> Batch:
+    """The batch of the next update, each for another user's observation, newest first."""
     users = len(now.recent[0])
-    due = int(now.owed)
-    now.owed -= due
-    for turn in range(due):
-        block = now.recent[min(turn // users, len(now.recent) - 1)]
-        began = perf_counter()
-        batch = replay.sample(batch_size, query=block[now.updates % users])
-        sampled = perf_counter()
-        learned = agent.learn(batch)
-        learnt = perf_counter()
-        replay.update(batch.ids, learned.td_errors)
-        now.times["replay"] += sampled - began + perf_counter() - learnt
-        now.times["learn"] += learnt - sampled
-        now.updates += 1
-    return learned
+    block = now.recent[min(turn // users, len(now.recent) - 1)]
+    began = perf_counter()
+    batch = replay.sample(batch_size, query=block[now.updates % users])
+    now.times["replay"] += perf_counter() - began
+    now.updates += 1
+    return batch
+
+
+def store(
+    agent: Agent, replay: Replay, now: Progress, arrival: Arrival, learned: Learned | None
+) -> Step:
+    """File what arrived, and count it."""
+    began = perf_counter()
+    if arrival.streams is None:
+        replay.extend(*arrival.block)
+    elif arrival.streams.size:
+        replay.extend(*arrival.block, streams=arrival.streams)
+    now.times["replay"] += perf_counter() - began
+    if arrival.done.any():
+        agent.end_sessions(arrival.done)
+        now.sessions += int(np.count_nonzero(arrival.done))
+    now.steps += len(arrival.block.reward)
+    now.observation = arrival.observation
+    return Step(
+        now.steps,
+        now.sessions,
+        now.updates,
+        arrival.block.reward,
+        arrival.done,
+        learned,
+        arrival.info,
+    )

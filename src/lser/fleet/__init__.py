@@ -1,0 +1,1 @@
+"""Many runs side by side in one process, their learners stacked on one accelerator."""
