@@ -1,7 +1,11 @@
-"""The navigation: an entry that ends in / stands for the pages of that folder, index first."""
+"""What mkdocs.yml leaves to code: folders in the navigation, fields of classes in the reference."""
 
+import ast
+import re
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def on_config(config: Any) -> Any:
@@ -29,3 +33,34 @@ def _pages(place: Any, root: Path) -> Any:
 def _listed(root: Path, folder: str) -> list[str]:
     pages = sorted((root / folder).glob("*.md"), key=lambda page: (page.stem != "index", page.stem))
     return [page.relative_to(root).as_posix() for page in pages]
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001
+    """Put the fields of a class and their comments where a line says ``@fields module.Class``."""
+    return re.sub(r"^@fields ([\w.]+)$", lambda found: _fields(found[1]), markdown, flags=re.M)
+
+
+def _fields(path: str) -> str:
+    module, _, name = path.rpartition(".")
+    text = (ROOT / "src" / f"{module.replace('.', '/')}.py").read_text()
+    (body,) = (
+        node.body
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    lines, shown = text.splitlines(), []
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign):
+            shown += [f"# {line.strip()}" for line in _words(following).splitlines()]
+            shown += [
+                line.removeprefix("    ") for line in lines[node.lineno - 1 : node.end_lineno]
+            ]
+    return "\n".join(["```python", *shown, "```"])
+
+
+def _words(node: ast.stmt | None) -> str:
+    """The text of a string that stands by itself, as under a documented field."""
+    match node:
+        case ast.Expr(ast.Constant(str() as text)):
+            return text
+    return ""
