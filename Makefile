@@ -46,7 +46,7 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/adapters.py
 
 docs: $(VENV)/.dev ## the site, warnings as errors
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
 parity: $(VENV)/.core ## ours beside the original simulators
 	$(BIN)/python -m parity

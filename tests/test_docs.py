@@ -49,7 +49,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
     gc.collect()  # what a block leaves open warns here, and a warning is an error
 
 
-@pytest.mark.parametrize("page", [page for page in WHOLE if page != "README.md"])
+@pytest.mark.parametrize("page", WHOLE)
 def test_a_page_has_python_to_run(page):
     assert list(blocks(page))
 

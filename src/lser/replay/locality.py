@@ -1,7 +1,7 @@
 """Locality-Sensitive Experience Replay: replay what happened to similar observations, best first.
 
-Chen, Yao, McAuley, Guan, Chang and Wang, "Locality-Sensitive State-Guided Experience Replay
-Optimization for Sparse Rewards in Online Recommendation" (Algorithm 1), with its gaps closed.
+Chen, Yao, Wang and McAuley, "Locality-Sensitive Experience Replay for Online Recommendation"
+(Algorithm 1), with its gaps closed.
 """
 
 from pathlib import Path

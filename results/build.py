@@ -1,0 +1,172 @@
+"""Draw the report from the committed records and put its numbers into the READMEs.
+
+``python results/build.py`` rewrites ``results/report/`` and the marked blocks of ``README.md`` and
+``results/README.md``; a test checks that the blocks are what this script would write.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from lser.experiments import records
+from lser.report import build_report
+from lser.report.cells import Panel, studies
+from lser.report.estimates import estimates
+from lser.report.verdicts import in_short
+
+RESULTS = Path(__file__).resolve().parent
+ROOT = RESULTS.parent
+SEED = 0  # of the bootstrap
+
+
+def found() -> list[records.Record]:
+    """Every committed record."""
+    return records.find(RESULTS)
+
+
+def comparison(simulator: str) -> Panel | None:
+    """The main comparison on one simulator."""
+    for study in studies(found()):
+        for panel in study.panels:
+            if study.name == "comparison" and panel.simulator == simulator:
+                return panel
+    return None
+
+
+def score_table(panel: Panel) -> str:
+    """Final scores of every memory: mean with its t-interval, and the paired gap to uniform."""
+    name = {"ctr": "CTR"}.get(panel.metric, panel.metric.replace("_", " "))
+    lines = [f"| memory | {name} [95 %] | minus uniform [95 %] | seeds |", "|---|---|---|---|"]
+    rows = sorted(estimates(panel, seed=SEED), key=lambda row: -row.mean.estimate)
+    for row in rows:
+        gap = "" if row.versus is None else _interval(row.versus.difference, sign=True)
+        mean = _interval(row.mean)
+        lines.append(f"| {row.arm.name} | {mean} | {gap} | {len(row.arm.runs)} |")
+    return "\n".join(lines)
+
+
+def _interval(value: Any, *, sign: bool = False) -> str:
+    form = "+.3f" if sign else ".3f"
+    return f"{value.estimate:{form}} [{value.low:{form}}, {value.high:{form}}]"
+
+
+def headline() -> str:
+    """The README's picture, table and reading."""
+    panel = comparison("virtual-taobao")
+    if panel is None:
+        return "Results are being collected."
+    curves = f"results/report/figures/{panel.name}-curves.svg"
+    sessions = max(int(run.experiment["sessions"]) for arm in panel.arms for run in arm.runs)
+    return "\n".join(
+        [
+            f"![Learning curves on VirtualTaobao]({curves})",
+            "",
+            f"VirtualTaobao, {sessions:,} user sessions, DDPG, continuing traffic; final "
+            "evaluation over 1,000 fresh sessions, the seed as the unit of replication. "
+            "[All results, with the commands behind them](results/README.md).",
+            "",
+            score_table(panel),
+        ]
+    )
+
+
+def reading() -> str:
+    """The plain-words reading: what the report says on top."""
+    lines = []
+    for title, sentences in in_short(studies(found()), seed=SEED):
+        lines += [f"**{title}**", ""] if title else []
+        lines += [f"- {sentence}" for sentence in sentences] + [""]
+    return "\n".join(lines).strip()
+
+
+def tables() -> str:
+    """A table of final scores for every panel of the comparison."""
+    parts = []
+    for study in studies(found()):
+        for panel in study.panels:
+            title = " / ".join(p for p in (study.name, panel.simulator, panel.setting) if p)
+            parts += [f"### {title}", "", score_table(panel), ""]
+    return "\n".join(parts).strip()
+
+
+def speed() -> str:
+    """Every target of the benchmarks as measured in their last committed run."""
+    lines = ["| what | measured | asked for |", "|---|---|---|"]
+    for path in sorted(RESULTS.glob("speed_*.json")):
+        lines += speed_rows(path.stem.removeprefix("speed_"), json.loads(path.read_text()))
+    return "\n".join(lines)
+
+
+def speed_rows(name: str, data: Any) -> list[str]:
+    """The rows of one benchmark's file."""
+    match name:
+        case "simulators":
+            return [
+                f"| {row['name']}, {kind}: steps/s beside the original "
+                f"| {row[f'{key}_ratio']:.3g}x | {row[f'{key}_target']:.0f}x |"
+                for row in data["rows"]
+                for key, kind in (("vector", "1,024 users"), ("single", "one user"))
+            ]
+        case "replay":
+            return [
+                f"| {what} | {value:.3g} | {relation} {bound:g} |"
+                for what, value, relation, bound, _ in data["targets"]
+                if value is not None
+            ]
+        case "learner":
+            return [
+                f"| updates/s: lser beside {row['learner']}, {row['algorithm']} "
+                f"| {row['lser_is_faster_by']:.2f}x | {row['target']:.2f}x |"
+                for row in data
+                if row.get("target") is not None
+            ]
+        case "training":
+            return [
+                row_text
+                for row in data["rows"]
+                for row_text in (
+                    f"| training steps/s beside Stable-Baselines3, {row['users']} users "
+                    f"| {row['speed']:.2f}x | 2x |",
+                    f"| time beside the bare updates, {row['users']} users "
+                    f"| {row['overhead']:.2f}x | 1.2x at most |",
+                )
+            ]
+        case "adapters":
+            return [
+                f"| training steps/s with LSER in {library}, beside its own buffer "
+                f"| {row['ratio']:.2f}x | {row['target']:.1f}x |"
+                for library, row in data.items()
+                if "ratio" in row
+            ]
+    raise ValueError(f"no rows for benchmark {name!r}")
+
+
+def with_block(text: str, name: str, block: str) -> str:
+    """`text` with what stands between the markers of `name` replaced."""
+    pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise ValueError(f"no block {name!r}")
+    return pattern.sub(lambda match: f"{match[1]}{block}\n{match[2]}", text)
+
+
+def readmes() -> dict[Path, str]:
+    """Both READMEs as they should be."""
+    front, back = ROOT / "README.md", RESULTS / "README.md"
+    first = with_block(front.read_text(), "results", headline())
+    second = with_block(back.read_text(), "reading", reading())
+    return {
+        front: with_block(first, "speed", speed()),
+        back: with_block(second, "tables", tables()),
+    }
+
+
+def main() -> None:
+    """Rewrite the report and the blocks."""
+    build_report(found(), RESULTS / "report", seed=SEED)
+    for path, text in readmes().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""The numbers that the READMEs quote are those of the committed results."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(__file__).resolve().parents[1] / "results" / "build.py"
+
+
+@pytest.fixture(scope="module")
+def build():
+    """The script that writes the blocks."""
+    spec = importlib.util.spec_from_file_location("results_build", BUILD)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readmes_quote_the_results_files(build):
+    for path, text in build.readmes().items():
+        assert path.read_text() == text, f"{path.name} is stale: run python results/build.py"
+
+
+def test_a_changed_number_would_be_noticed(build):
+    front = next(iter(build.readmes().values()))
+    changed = build.with_block(front, "results", "LSER is always best.")
+    assert changed != front
+
+
+def test_every_picture_of_the_readme_exists(build):
+    import re
+
+    for path, text in build.readmes().items():
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+            assert (path.parent / target).is_file(), target
