@@ -160,10 +160,10 @@ def test_an_index_that_does_not_fit_its_store_is_refused(saved, tmp_path):
 def test_a_failed_save_leaves_the_earlier_file_and_no_other(saved, monkeypatch):
     before = saved.read_bytes()
 
-    def fail(_):
+    def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         UniformReplay(5, 3, 2).save(saved)
     assert saved.read_bytes() == before

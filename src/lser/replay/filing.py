@@ -14,6 +14,7 @@ from lser.replay.index import (
     FREE,
     HOMES,
     IDS,
+    LEAST,
     LISTED_BUCKETS,
     LISTED_CODES,
     MASK,
@@ -79,7 +80,7 @@ def read_in(h: Int64, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) 
     held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
     at = 0
     for k in range(len(codes)):
-        size_class = 1
+        size_class = LEAST
         while 1 << size_class < sizes[k]:
             size_class += 1
         bucket = open_bucket(h, np.int64(codes[k]), size_class)

@@ -21,7 +21,7 @@ from lser.replay.compiled import (
     prefetch,
     uint32_at,
 )
-from lser.replay.packing import scatter
+from lser.replay.packing import near, scatter
 from lser.types import Float32, Int64
 
 # fmt: off
@@ -38,10 +38,11 @@ from lser.types import Float32, Int64
  DIM, BITS, COLUMNS, VECTORS, SHIFT, SCALE,  # the SimHash of `direct.py`
  LENGTH) = range(44)
 CODE, START, COUNT, CLASS, PLACE, RANK, FIELDS = range(7)  # columns of a bucket record
-CLASSES = 40  # sizes 2**1 .. 2**39
+CLASSES = 40  # of runs: 2**LEAST .. 2**39 entries
+LEAST = 2  # four entries are a cache line
 # fmt: on
 DROP, NO_ROOM = -1, -2
-_AHEAD = 6  # rows of a block
+_AHEAD = 8  # rows of a block
 
 
 @kernel
@@ -242,7 +243,7 @@ def rank_all(h: Int64) -> None:
 def fits(h: Int64, bucket: Num) -> Num:
     """Whether one more entry of the bucket (-1: of a new one) has room."""
     if bucket < 0:
-        return (h[SPARE] >= 0 or h[TOP] < h[ROOM]) and has_run(h, 1)
+        return (h[SPARE] >= 0 or h[TOP] < h[ROOM]) and has_run(h, LEAST)
     record = records(h)[bucket]
     return record[COUNT] < 1 << record[CLASS] or has_run(h, record[CLASS] + 1)
 
@@ -252,7 +253,7 @@ def add(h: Int64, code: Num, a: Num, i: Num) -> None:
     """Add an entry to the bucket of a code, which `fits`."""
     bucket = find(h, code)
     if bucket < 0:
-        bucket = open_bucket(h, code, 1)
+        bucket = open_bucket(h, code, LEAST)
     record = records(h)[bucket]
     if record[COUNT] == 1 << record[CLASS]:
         move_run(h, bucket, record[CLASS] + 1)
@@ -276,7 +277,8 @@ def take(h: Int64, bucket: Num, position: Num) -> None:
 def shrink(h: Int64, bucket: Num) -> None:
     """Move a bucket that became sparse into a smaller run, if one is free."""
     record = records(h)[bucket]
-    if 0 < 4 * record[COUNT] <= 1 << record[CLASS] and has_run(h, record[CLASS] - 1):
+    sparse = record[CLASS] > LEAST and 0 < 4 * record[COUNT] <= 1 << record[CLASS]
+    if sparse and has_run(h, record[CLASS] - 1):
         move_run(h, bucket, record[CLASS] - 1)
 
 
@@ -326,6 +328,7 @@ def store(h: Int64, code: Num, key: Num) -> Num:
         if key < arena[start, 0] >> 32:
             return DROP
         slot = arena[start, 0] & heap.SLOT  # the oldest of the lowest key
+        near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot, 1)
         count = records(h)[bucket, COUNT]
         heap.replace_worst(arena, start, count, positions(h), (key << 32) | slot, h[WRITTEN])
     elif h[EVICT]:
@@ -341,12 +344,17 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 def _foresee(h: Int64, codes: UInt32, k: Num) -> None:
     """Bring what the next rows of a block will need into the cache, one step of each at a time."""
     prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), _probe(h, np.int64(codes[k + _AHEAD])), 0)
-    bucket = find(h, np.int64(codes[k + 2 * _AHEAD // 3]))
+    bucket = find(h, np.int64(codes[k + _AHEAD - 2]))
     if bucket >= 0:
         prefetch(records(h), bucket * FIELDS, 1)
-    bucket = find(h, np.int64(codes[k + _AHEAD // 3]))
+    bucket = find(h, np.int64(codes[k + _AHEAD - 4]))
     if bucket >= 0:
-        prefetch(entries(h), 2 * records(h)[bucket, START], 1)
+        for line in range(4):  # the first three levels of its heap
+            prefetch(entries(h), 2 * (records(h)[bucket, START] + 4 * line), 1)
+    bucket = find(h, np.int64(codes[k + _AHEAD - 6]))
+    if bucket >= 0 and h[SIZE] == h[CAPACITY]:
+        slot = entries(h)[records(h)[bucket, START], 0] & heap.SLOT  # likely to be replaced
+        prefetch(int64_at(h[IDS], h[CAPACITY], 1), slot, 1)
 
 
 @kernel

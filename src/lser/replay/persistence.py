@@ -28,7 +28,12 @@ _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4",
 
 
 def save(path: str | Path, kind: str, state: State) -> None:
-    """Write `state` under the name `kind`; the file at `path` is replaced at the very end."""
+    """Write `state` under the name `kind`; the file at `path` is replaced at the very end.
+
+    A process that dies leaves the earlier file. What a machine that loses power leaves is up to
+    its file system: waiting for the disk would cost more than all the rest, and the checksums
+    tell a torn file.
+    """
     path = Path(path)
     arrays = {name: _plain(name, array) for name, array in state.arrays.items()}
     listing = [
@@ -44,8 +49,6 @@ def save(path: str | Path, kind: str, state: State) -> None:
             for array in arrays.values():
                 file.write(b"\0" * (-file.tell() % _ALIGN))
                 file.write(_bytes(array))
-            file.flush()
-            os.fsync(file.fileno())
         os.replace(scratch, path)
     except BaseException:
         scratch.unlink(missing_ok=True)
