@@ -126,7 +126,7 @@ def _rewritten(path, change):
         lambda h: h["arrays"][0].update(dtype="|O"),
         lambda h: h["arrays"][0].update(shape=[10**12, 10]),
         lambda h: h["arrays"][0].update(shape="x"),
-        lambda h: h["arrays"][0].pop("crc"),
+        lambda h: h["arrays"][0].pop("shape"),
         lambda h: h.pop("config"),
         lambda h: h.update(config=[]),
         lambda h: h.update(arrays=3),

@@ -123,6 +123,15 @@ def test_bad_settings_are_refused(settings, words):
         Store(**{"capacity": 5, "observation_dim": 3, "action_dim": 2, **settings})
 
 
+def test_a_store_rebuilt_from_a_living_one_shares_nothing_with_it():
+    store = Store(4, 3, 2)
+    store.append(store.pack(*block_of(RNG, 4)))
+    other = Store.from_state(store.state())
+    before = store.rows.copy()
+    other.append(other.pack(*block_of(RNG, 3)))
+    np.testing.assert_array_equal(store.rows, before)
+
+
 def test_a_memmap_keeps_its_rows_in_a_new_file(tmp_path):
     path = tmp_path / "rows"
     store = Store(5, 3, 2, storage="memmap", path=path)

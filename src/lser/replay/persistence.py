@@ -1,8 +1,8 @@
 """One file per memory: versioned, checksummed, written atomically, and never pickle.
 
 Layout, little-endian: magic (8 bytes), version (u32), length of the header (u32), CRC-32 of the
-header (u32), the header (JSON: kind, config, and name, dtype, shape, CRC-32 of every array), then
-the arrays' bytes one after another, each starting at a multiple of 64.
+header (u32), the header (JSON: kind, config, and name, dtype, shape of every array), then the
+arrays, each starting at a multiple of 64 and followed by its CRC-32 (u32).
 """
 
 import json
@@ -11,6 +11,7 @@ import os
 import secrets
 import struct
 import zlib
+from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from lser.replay.base import State
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
 VERSION = 1
 _PREFIX = struct.Struct("<8sIII")
+_CRC = struct.Struct("<I")
 _ALIGN = 64
+_PART = 2**18
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 
 
@@ -36,10 +39,7 @@ def save(path: str | Path, kind: str, state: State) -> None:
     """
     path = Path(path)
     arrays = {name: _plain(name, array) for name, array in state.arrays.items()}
-    listing = [
-        {"name": name, "dtype": a.dtype.str, "shape": a.shape, "crc": zlib.crc32(_bytes(a))}
-        for name, a in arrays.items()
-    ]
+    listing = [{"name": n, "dtype": a.dtype.str, "shape": a.shape} for n, a in arrays.items()]
     header = json.dumps({"kind": kind, "config": state.config, "arrays": listing}).encode()
     prefix = _PREFIX.pack(MAGIC, VERSION, len(header), zlib.crc32(header))
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -48,7 +48,11 @@ def save(path: str | Path, kind: str, state: State) -> None:
             file.write(prefix + header)
             for array in arrays.values():
                 file.write(b"\0" * (-file.tell() % _ALIGN))
-                file.write(_bytes(array))
+                crc = 0
+                for part in _parts(array):
+                    crc = zlib.crc32(part, crc)
+                    file.write(part)
+                file.write(_CRC.pack(crc))
         os.replace(scratch, path)
     except BaseException:
         scratch.unlink(missing_ok=True)
@@ -118,12 +122,15 @@ def _read_array(
     if any(file.read(gap)):
         raise _broken(path, f"the padding before array {name!r} is not zero")
     kind = np.dtype(str(dtype))
-    if file.tell() + math.prod(shape) * kind.itemsize > size:  # before asking for the memory
+    length = math.prod(shape) * kind.itemsize
+    if file.tell() + length + _CRC.size > size:  # before asking for the memory
         raise _broken(path, f"it ends inside array {name!r}")
     array = np.empty(shape, kind)
-    if file.readinto(_bytes(array)) != array.nbytes:
-        raise _broken(path, f"it ends inside array {name!r}")
-    if zlib.crc32(_bytes(array)) != entry["crc"]:
+    crc = 0
+    for part in _parts(array):
+        file.readinto(part)
+        crc = zlib.crc32(part, crc)
+    if file.read(_CRC.size) != _CRC.pack(crc):
         raise _broken(path, f"array {name!r} does not match its checksum")
     return array
 
@@ -135,8 +142,11 @@ def _plain(name: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
     return np.asarray(array, little, order="C")
 
 
-def _bytes(array: NDArray[np.generic]) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+def _parts(array: NDArray[np.generic]) -> Iterator[memoryview]:
+    """The bytes of an array in parts that the cache holds from the checksum to the copy."""
+    whole = array.reshape(-1).view(np.uint8).data
+    for start in range(0, len(whole), _PART):
+        yield whole[start : start + _PART]
 
 
 def _broken(path: Path, why: str) -> ValueError:

@@ -1,10 +1,10 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lser.replay.base import (
     State,
@@ -213,7 +213,10 @@ class Store:
         rows, ids = state.arrays["rows"], state.arrays["ids"]
         if rows.shape != (len(ids), store.layout.width) or len(ids) > store.capacity:
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
-        store.rows[: len(ids)] = rows
+        if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
+            store.rows = rows  # nobody else has it: it was read from a file
+        else:
+            store.rows[: len(ids)] = rows
         store.ids[: len(ids)] = ids
         store.written = check_count("written", written, low=0)
         store.size = int(np.count_nonzero(store.ids >= 0))
@@ -230,3 +233,8 @@ class Store:
         if self.path.exists():
             raise ValueError(f"path={str(self.path)!r} exists; the rows need a new file")
         return np.memmap(self.path, np.float32, "w+", shape=shape)
+
+
+def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
+    """Whether an array is float32 as kernels take it, and no view of another."""
+    return rows.dtype == np.float32 and rows.flags.owndata and rows.flags.carray
