@@ -9,6 +9,7 @@ from lser.experiments import records
 from lser.experiments.presets import preset
 from lser.experiments.run import Run, run
 from lser.experiments.study import job_for
+from lser.fleet.learner import StackedDDPG
 from lser.fleet.map import Fleets
 from lser.fleet.run import Fleet, groups
 from lser.replay.base import Replay
@@ -97,6 +98,26 @@ def test_fleets_are_small_enough_to_occupy_every_process(tmp_path):
     many = jobs(tmp_path, *(small(seed=seed) for seed in range(10)))
     assert sorted(map(len, Fleets(processes=4).fleets(many))) == [2, 2, 3, 3]
     assert sorted(map(len, Fleets(size=2, processes=1).fleets(many))) == [2] * 5
+    mixed = [*many, *jobs(tmp_path, *(small("her", seed=seed) for seed in range(3)))]
+    assert sorted(map(len, Fleets(processes=4).fleets(mixed))) == [3, 3, 3, 4]
+
+
+def test_every_memory_is_dealt_to_every_fleet(tmp_path):
+    cells = [small(m, seed=seed, label=m) for seed in range(2) for m in ("lser", "uniform")]
+    for fleet in Fleets(processes=2).fleets(jobs(tmp_path, *cells)):
+        assert {job.experiment["label"] for job in fleet} == {"lser", "uniform"}
+
+
+def test_staged_rows_are_the_batch_whichever_memory_drew_it(tmp_path):
+    for memory in ("lser", "per", "uniform", "aer", "ser", "der", "her"):
+        under_way = Run(small(memory, sessions=20), tmp_path / memory)
+        Fleet([under_way], device="cpu").go()
+        batch = under_way.replay.sample(16, query=under_way.progress.observation[0])
+        learner = StackedDDPG([under_way.built.agent], 16, "cpu")
+        learner.stage(0, batch)
+        flags = batch.terminated[:, None], batch.weights[:, None]
+        parts = (batch.observation, batch.action, batch.reward[:, None], batch.next_observation)
+        assert np.array_equal(learner._staging[0][0], np.hstack([*parts, *flags]))
 
 
 def test_fleets_run_jobs_in_processes(tmp_path):

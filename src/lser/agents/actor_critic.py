@@ -91,10 +91,16 @@ class ActorCritic:
         with torch.inference_mode():
             inputs = torch.tensor(observation, dtype=torch.float32, device=self.device)
             action = self._choose(inputs, explore=explore).cpu().numpy()
-        if explore and self._noise is not None:
-            action += self._range * self._noise.sample(len(observation))
-        bounded = np.empty(action.shape, np.float32)
-        return action.clip(self._low, self._high, out=bounded)
+        return self.perturb(action) if explore else self._bounded(action)
+
+    def perturb(self, action: Float32) -> Float32:
+        """Add the next exploration noise to actions (N, A), in place, and bound them."""
+        if self._exploring and self._noise is not None:
+            action += self._range * self._noise.sample(len(action))
+        return self._bounded(action)
+
+    def _bounded(self, action: Float32) -> Float32:
+        return action.clip(self._low, self._high, out=np.empty(action.shape, np.float32))
 
     def end_sessions(self, done: Bool) -> None:
         """Forget the exploration noise of the streams in `done` (N,), whose session ended."""

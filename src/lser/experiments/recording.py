@@ -11,6 +11,7 @@ import subprocess
 import sys
 import traceback
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,12 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+@cache
 def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
+@cache
 def _machine() -> dict[str, Any]:
     return {
         "system": platform.system(),
@@ -123,6 +126,7 @@ def _processor() -> str:
     return models[0] if models else platform.processor()
 
 
+@cache
 def _git_commit() -> str | None:
     """The commit of the checkout this package runs from, if it runs from one."""
     root = Path(__file__).resolve().parents[3]

@@ -108,11 +108,16 @@ class Run:
         if watch is not None:
             watch(self._status(step))
 
+    @property
+    def evaluation_due(self) -> bool:
+        """Whether enough sessions have passed since the last evaluation."""
+        return self.progress.sessions >= self._next_evaluation
+
     def evaluate_if_due(self) -> None:
-        """Add a point to the curve when enough sessions have passed since the last."""
-        experiment, progress = self.experiment, self.progress
-        if progress.sessions < self._next_evaluation:
+        """Add a point to the curve when it is time."""
+        if not self.evaluation_due:
             return
+        experiment, progress = self.experiment, self.progress
         every = experiment.evaluate_every
         self._next_evaluation = (progress.sessions // every + 1) * every
         seed = self.built.seeds.evaluation

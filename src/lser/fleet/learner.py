@@ -62,10 +62,10 @@ class StackedDDPG:
         self._width = 2 * self._observations + self._actions + 3
         shape = (count, batch_size, self._width)
         self._buffers = [self._pinned(shape), self._pinned(shape)]
+        self._staging: list[Float32] = [buffer.numpy() for buffer in self._buffers]
         self._rows = torch.zeros(shape, device=self.device)
         self._errors = torch.zeros(count, batch_size, device=self.device)
         self._host_errors = self._pinned((count, batch_size))
-        self._host_actors = self._pinned(tuple(self._actor.values.shape))
         self._host_active = np.zeros(count, np.bool_)
         self._active = torch.zeros(count, 1, device=self.device)
         self._upload()
@@ -82,7 +82,12 @@ class StackedDDPG:
 
     def stage(self, slot: int, batch: Batch) -> None:
         """Copy the batch of one agent's next update in."""
-        rows: Float32 = self._buffers[0][slot].numpy()
+        rows = self._staging[0][slot]
+        whole = batch.observation.base
+        if whole is not None and whole is batch.next_observation.base and whole.shape == rows.shape:
+            rows[:] = whole  # rows of a `Store`: all as here, but for the weight in the last place
+            rows[:, -1] = batch.weights
+            return
         seen, acted = self._observations, self._observations + self._actions
         rows[:, :seen] = batch.observation
         rows[:, seen:acted] = batch.action
@@ -102,6 +107,7 @@ class StackedDDPG:
             self._active.copy_(torch.from_numpy(active[:, None].astype(np.float32)))
         self._rows.copy_(self._buffers[0], non_blocking=True)
         self._buffers.reverse()
+        self._staging.reverse()
         if self._graph is not None:
             self._graph.replay()
         else:
@@ -117,11 +123,18 @@ class StackedDDPG:
         errors: Float32 = self._host_errors.numpy()
         return errors
 
-    def download_actors(self) -> None:
-        """Give every agent its actor's present parameters, all that acting needs."""
-        self._host_actors.copy_(self._actor.values)
-        for agent, values in zip(self.agents, self._host_actors.numpy(), strict=True):
-            np.copyto(agent.actor.vector.numpy(), values)
+    @torch.no_grad()
+    def choose(self, observations: Float32) -> Float32:
+        """Actions (G, N, A), before noise, for observations (G, N, O)."""
+        inputs = torch.from_numpy(observations).to(self.device)
+        action = self._squash(torch.tanh(forward(self._actor.layers, inputs)[0]))
+        chosen: Float32 = action.cpu().numpy()
+        return chosen
+
+    def download_actors(self, slots: Sequence[int] | None = None) -> None:
+        """Give the agents in `slots`, or all, their actors' parameters, all that acting needs."""
+        for slot in range(len(self.agents)) if slots is None else slots:
+            self.agents[slot].actor.vector.copy_(self._actor.values[slot])
 
     def download(self, slots: Sequence[int] | None = None) -> None:
         """Give the agents in `slots`, or all, everything: networks, targets, Adam's state."""

@@ -4,7 +4,6 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil, inf
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
@@ -60,15 +59,20 @@ class Fleets:
                 process.join()
 
     def fleets(self, jobs: Sequence[Job]) -> list[list[Job]]:
-        """The jobs split into fleets, small enough that every process gets one if it can."""
+        """The jobs split into fleets, if possible as many as processes."""
         from lser.fleet.run import groups
 
-        most = min(self.size, ceil(len(jobs) / self.processes))
+        together = groups(jobs)
+        for most in range(ceil(len(jobs) / self.processes), self.size):
+            if sum(ceil(len(group) / most) for group in together) <= self.processes:
+                break
+        else:
+            most = self.size
         fleets = []
-        for group in groups(jobs):
+        for group in together:
             count = ceil(len(group) / most)
-            bounds = [len(group) * part // count for part in range(count + 1)]
-            fleets += [group[a:b] for a, b in pairwise(bounds)]
+            # dealt like cards: each fleet gets its share of long runs and of costly memories
+            fleets += [group[place::count] for place in range(count)]
         return fleets
 
 

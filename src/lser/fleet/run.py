@@ -18,9 +18,9 @@ from lser.experiments.study import Job
 from lser.fleet.learner import StackedDDPG, kind
 from lser.replay import AttentiveReplay, HindsightReplay, LocalityReplay, UniformReplay
 from lser.replay.base import Replay
-from lser.training.loop import draw, due, serve, store
+from lser.training.loop import advance, draw, due, store
 from lser.training.traffic import Arrival
-from lser.types import Int64
+from lser.types import Float32, Int64
 
 # memories that ignore TD errors: their next batch can be drawn while the last is being learned
 DEAF = (AttentiveReplay, HindsightReplay, LocalityReplay, UniformReplay)
@@ -37,15 +37,9 @@ class Lane:
     due: int = 0  # updates of this vector step
     ids: Int64 | None = None  # of the batch being learned, where the memory wants its TD errors
 
-    @property
-    def replay(self) -> Replay:
-        """The run's memory."""
-        return self.run.replay
-
-    @property
-    def deaf(self) -> bool:
-        """Whether the memory ignores TD errors."""
-        return isinstance(self.replay, DEAF)
+    def __post_init__(self) -> None:
+        self.replay: Replay = self.run.replay
+        self.deaf = isinstance(self.replay, DEAF)
 
 
 class Fleet:
@@ -96,6 +90,8 @@ class Fleet:
     def _stack(self) -> None:
         for slot, lane in enumerate(self._lanes):
             lane.slot = slot
+        users, seen = self._experiment.users, self._lanes[0].agent.observation_dim
+        self._observations: Float32 = np.zeros((len(self._lanes), users, seen), np.float32)
         self._learner = StackedDDPG(
             [lane.agent for lane in self._lanes], self._experiment.batch_size, self._device
         )
@@ -104,9 +100,9 @@ class Fleet:
         """One vector step of every run."""
         rate, starts = self._experiment.updates_per_step, self._experiment.learning_starts
         arrivals: dict[int, Arrival] = {}
-        for lane in self._lanes:
+        for lane, action in zip(self._lanes, self._choose(), strict=True):
             run = lane.run
-            arrival = serve(run.traffic, lane.agent, run.progress, rate)
+            arrival = advance(run.traffic, run.progress, lane.agent.perturb(action), rate)
             lane.due = due(run.replay, run.progress, arrival, rate, starts)
             arrivals[lane.slot] = arrival
         turns = max(lane.due for lane in self._lanes)
@@ -114,13 +110,22 @@ class Fleet:
             self._turn(turn)
         steps = []
         for lane in self._in_order(after=turns):
-            step = store(lane.agent, lane.replay, lane.run.progress, arrivals[lane.slot], None)
-            steps.append((lane, step))
-        if turns:
-            with self._timed_together():
-                self._learner.download_actors()
+            now, arrival = lane.run.progress, arrivals[lane.slot]
+            steps.append((lane, store(lane.agent, lane.replay, now, arrival, None)))
+        with self._timed_together():
+            due_now = [lane.slot for lane in self._lanes if lane.run.evaluation_due]
+            self._learner.download_actors(due_now)
         for lane, step in steps:
             lane.run.after(step, lane.watch)
+
+    def _choose(self) -> Float32:
+        """What each run's agent would do for its users, before noise, (lanes, N, A)."""
+        with self._timed_together():
+            for lane in self._lanes:
+                assert lane.run.progress.observation is not None
+                self._observations[lane.slot] = lane.run.progress.observation
+            actions = self._learner.choose(self._observations)
+        return actions[[lane.slot for lane in self._lanes]]
 
     def _turn(self, turn: int) -> None:
         """One update of every run that has one due."""
@@ -178,8 +183,8 @@ def schedule(run: Run) -> tuple[object, ...]:
 
 
 def groups(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Jobs that can share a fleet, longest runs first; ValueError where one never can."""
-    found: dict[object, list[tuple[int, Job]]] = {}
+    """Jobs that can share a fleet, longest first, then by cell; ValueError where one never can."""
+    found: dict[object, list[Job]] = {}
     sizes: dict[object, object] = {}  # of each world's observations and actions
     for job in jobs:
         experiment = from_json(dict(job.experiment))
@@ -193,8 +198,8 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
             env = make_env(experiment, 1)
             sizes[world] = env.single_observation_space.shape, env.single_action_space.shape
         key = (sizes[world], replace(agent, noise_scale=0.0), _pace(experiment))
-        found.setdefault(key, []).append((experiment.expected_updates, job))
-    return [[job for _, job in sorted(group, key=_length)] for group in found.values()]
+        found.setdefault(key, []).append(job)
+    return [sorted(group, key=_length_and_cell) for group in found.values()]
 
 
 def _pace(experiment: Experiment) -> tuple[float, ...]:
@@ -206,8 +211,9 @@ def _pace(experiment: Experiment) -> tuple[float, ...]:
     )
 
 
-def _length(item: tuple[int, Job]) -> int:
-    return -item[0]
+def _length_and_cell(job: Job) -> tuple[int, str]:
+    experiment = from_json(dict(job.experiment))
+    return -experiment.expected_updates, experiment.label
 
 
 def device_name(device: str) -> str:

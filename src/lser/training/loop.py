@@ -91,7 +91,11 @@ def _loop(
     learning_starts: int,
 ) -> Iterator[Step]:
     while True:
-        arrival = serve(traffic, agent, now, updates_per_step)
+        assert now.observation is not None
+        began = perf_counter()
+        action = agent.act(now.observation, explore=True)
+        now.times["learn"] += perf_counter() - began
+        arrival = advance(traffic, now, action, updates_per_step)
         learned = None
         for turn in range(due(replay, now, arrival, updates_per_step, learning_starts)):
             batch = draw(replay, now, turn, batch_size)
@@ -104,16 +108,13 @@ def _loop(
         yield store(agent, replay, now, arrival, learned)
 
 
-def serve(traffic: Traffic, agent: Agent, now: Progress, updates_per_step: float) -> Arrival:
-    """Act on every user; what they do in turn is not yet stored."""
+def advance(traffic: Traffic, now: Progress, action: Float32, updates_per_step: float) -> Arrival:
+    """Let the actions (N, A) happen; what they lead to is not yet stored."""
     observation = now.observation
     assert observation is not None
     began = perf_counter()
-    action = agent.act(observation, explore=True)
-    acted = perf_counter()
     arrival = traffic.step(observation, action)
-    now.times["learn"] += acted - began
-    now.times["env"] += perf_counter() - acted
+    now.times["env"] += perf_counter() - began
     now.recent.insert(0, observation)
     del now.recent[max(1, ceil(updates_per_step)) :]
     return arrival
