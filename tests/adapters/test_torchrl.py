@@ -1,5 +1,6 @@
 """Our memories inside TorchRL, with the real library."""
 
+import io
 import pickle
 
 import gymnasium as gym
@@ -142,6 +143,30 @@ def test_codes_learnt_from_the_data_are_refiled_from_the_storage():
     query = np.array([0.3, -0.2, 1.0], np.float32)
     theirs = memory.sample(16, query=query)
     np.testing.assert_array_equal(draw(rb, query)["observation"].numpy(), theirs.observation)
+
+
+def test_returns_follow_the_trajectories_that_a_collector_names():
+    rb = buffer_over(LocalitySlots(100, WIDTH, order="return", discount=1.0, greedy=1.0, bits=1))
+    data = block(4)
+    data["observation"][:] = 1.0
+    data["next", "reward"] = torch.tensor([[1.0], [5.0], [9.0], [0.0]])
+    data["next", "done"] = torch.tensor([[False], [False], [True], [True]])
+    data["collector", "traj_ids"] = torch.tensor([7, 8, 7, 8])  # returns 10, 5, 9, 0
+    rb.extend(data)
+    rewards = draw(rb, torch.ones(WIDTH), 4)["next", "reward"][:, 0]
+    assert rewards.tolist() == [1.0, 9.0, 5.0, 0.0]
+
+
+def test_the_samplers_state_is_plain_data():
+    rb = locality()
+    rb.extend(block(50))
+    draw(rb, torch.zeros(WIDTH))
+    file = io.BytesIO()
+    torch.save(rb.sampler.state_dict(), file)
+    file.seek(0)
+    other = LocalitySlots(100, WIDTH)
+    MemorySampler(other).load_state_dict(torch.load(file, weights_only=True))
+    assert len(other) == 50
 
 
 def ends(td):

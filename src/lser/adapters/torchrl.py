@@ -28,7 +28,14 @@ except ModuleNotFoundError as error:
         "lser.adapters.torchrl needs TorchRL: pip install 'lser[torchrl]'", name=error.name
     ) from error
 
-__all__ = ["LocalitySlots", "MemorySampler", "MemoryWriter", "PrioritizedSlots", "memory_pair"]
+__all__ = [
+    "LocalitySlots",
+    "MemorySampler",
+    "MemoryWriter",
+    "PrioritizedSlots",
+    "PrioritySampler",
+    "memory_pair",
+]
 
 Key = str | tuple[str, ...]
 _FILE = "index.lser"
