@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from twin import jaccard
 
-from lser.replay import Store, heap, index
+from lser.replay import Store, header, heap
 from lser.replay.buckets import Buckets, Rules
 from lser.replay.nearest import nearest_two
 
@@ -87,13 +87,13 @@ def test_the_two_nearest_codes_follow_every_tie_rule(bits):
                 key=lambda c: (-jaccard(c, query), (c ^ query).bit_count(), -occupied[c], c),
             )[:2]
             got = nearest_two(buckets._h, query)
-            table = buckets._held[index.BUCKETS]
-            assert [int(table[b, index.CODE]) for b in got if b >= 0] == want
+            table = buckets._held[header.BUCKETS]
+            assert [int(table[b, header.CODE]) for b in got if b >= 0] == want
 
 
 def test_memory_grows_with_occupied_codes_and_not_with_bits():
     buckets = _filled(np.array([0, 2**32 - 1, 5], np.uint32), capacity=100)
-    assert sum(a.nbytes for p, a in buckets._held.items() if p != index.ROWS) < 20_000
+    assert sum(a.nbytes for p, a in buckets._held.items() if p != header.ROWS) < 20_000
 
 
 def test_freed_runs_are_used_again():
@@ -104,12 +104,12 @@ def test_freed_runs_are_used_again():
         codes = np.full(64, rng.integers(2**32), np.uint32)
         buckets.insert(np.zeros((64, store.layout.width), np.float32), codes)
         buckets.check()
-    assert buckets._h[index.ARENA_TOP] < 1024
-    assert buckets._h[index.OCCUPIED] == 1
+    assert buckets._h[header.ARENA_TOP] < 1024
+    assert buckets._h[header.OCCUPIED] == 1
 
 
 def _break_order(b):
-    b._held[index.ARENA][[0, 1]] = b._held[index.ARENA][[1, 0]]
+    b._held[header.ARENA][[0, 1]] = b._held[header.ARENA][[1, 0]]
 
 
 def _break_id(b):
@@ -117,19 +117,19 @@ def _break_id(b):
 
 
 def _break_list(b):
-    b._held[index.LISTED_CODES][0] ^= 1
+    b._held[header.LISTED_CODES][0] ^= 1
 
 
 def _break_size(b):
-    b._h[index.SIZE] += 1
+    b._h[header.SIZE] += 1
 
 
 def _break_arena(b):
-    b._h[index.ARENA_TOP] += 2
+    b._h[header.ARENA_TOP] += 2
 
 
 def _break_table(b):
-    b._held[index.TABLE][np.flatnonzero(b._held[index.TABLE] == -1)[0]] = 7 << 32
+    b._held[header.TABLE][np.flatnonzero(b._held[header.TABLE] == -1)[0]] = 7 << 32
 
 
 @pytest.mark.parametrize(

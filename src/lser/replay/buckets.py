@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.replay import direct, draw, filing, index
+from lser.replay import direct, draw, filing, header, index
 from lser.replay.base import check_count
 from lser.replay.compiled import UInt32
 from lser.replay.hashing import SimHash
@@ -15,12 +15,12 @@ from lser.types import Float32, Int64
 _FIRST_ROOM = 64  # buckets
 _FIRST_ENTRIES = 256
 _COUNTERS = {
-    "dropped": index.DROPPED,
-    "draws": index.DRAWS,
-    "items": index.ITEMS,
-    "greedy": index.GREEDY,
-    "filled": index.FILLED,
-    "fallbacks": index.FALLBACKS,
+    "dropped": header.DROPPED,
+    "draws": header.DRAWS,
+    "items": header.ITEMS,
+    "greedy": header.GREEDY,
+    "filled": header.FILLED,
+    "fallbacks": header.FALLBACKS,
 }
 
 
@@ -47,38 +47,38 @@ class Buckets:
             raise ValueError(f"capacity must be below 2**31, got {store.capacity}")
         self._store = store
         self.rules = rules
-        self._h: Int64 = np.zeros(index.LENGTH, np.int64)
+        self._h: Int64 = np.zeros(header.LENGTH, np.int64)
         self._held: dict[int, NDArray[np.generic]] = {}  # keeps alive what the header points to
-        self._set(index.CAPACITY, store.capacity)
-        self._set(index.SIZE, len(store))
-        self._set(index.WRITTEN, store.written)
-        self._set(index.WIDTH, store.layout.width)
-        self._set(index.REWARD, store.layout.reward)
-        self._point(index.ROWS, store.rows)
-        self._point(index.IDS, store.ids)
+        self._set(header.CAPACITY, store.capacity)
+        self._set(header.SIZE, len(store))
+        self._set(header.WRITTEN, store.written)
+        self._set(header.WIDTH, store.layout.width)
+        self._set(header.REWARD, store.layout.reward)
+        self._point(header.ROWS, store.rows)
+        self._point(header.IDS, store.ids)
         tracked = rules.fifo or rules.rekeyed
-        self._set(index.TRACKED, tracked)
-        for place in (index.POSITIONS, index.HOMES):
+        self._set(header.TRACKED, tracked)
+        for place in (header.POSITIONS, header.HOMES):
             self._point(place, np.empty(store.capacity if tracked else 1, np.int32))
-        self._point(index.FREE, np.full(index.CLASSES, -1, np.int64))
-        self._set(index.SPARE, -1)
-        self._set(index.RANKED, -1)
-        self._set(index.FIFO, rules.fifo)
-        self._set(index.EVICT, rules.evict)
-        self._set(index.PER_ITEM, rules.per_item)
-        self._set(index.FROM_MEMORY, rules.from_memory)
-        self._set(index.REPEAT, rules.repeat)
-        self._set(index.UNIFORM, rules.uniform)
+        self._point(header.FREE, np.full(header.CLASSES, -1, np.int64))
+        self._set(header.SPARE, -1)
+        self._set(header.RANKED, -1)
+        self._set(header.FIFO, rules.fifo)
+        self._set(header.EVICT, rules.evict)
+        self._set(header.PER_ITEM, rules.per_item)
+        self._set(header.FROM_MEMORY, rules.from_memory)
+        self._set(header.REPEAT, rules.repeat)
+        self._set(header.UNIFORM, rules.uniform)
         self._make_room(_FIRST_ROOM)
         self._make_arena(_FIRST_ENTRIES)
 
     def __len__(self) -> int:
-        return int(self._h[index.SIZE])
+        return int(self._h[header.SIZE])
 
     @property
     def written(self) -> int:
         """How many transitions were ever stored; the next one's id."""
-        return int(self._h[index.WRITTEN])
+        return int(self._h[header.WRITTEN])
 
     @property
     def counters(self) -> dict[str, int]:
@@ -102,12 +102,12 @@ class Buckets:
     def attach(self, encoder: SimHash) -> None:
         """Prepare `insert_plain`, which hashes with this encoder as it is now."""
         vectors, shift, scale = encoder.projection
-        self._set(index.DIM, encoder.observation_dim)
-        self._set(index.BITS, encoder.bits)
-        self._set(index.COLUMNS, vectors.shape[1])
-        self._point(index.VECTORS, vectors)
-        self._point(index.SHIFT, shift)
-        self._point(index.SCALE, scale)
+        self._set(header.DIM, encoder.observation_dim)
+        self._set(header.BITS, encoder.bits)
+        self._set(header.COLUMNS, vectors.shape[1])
+        self._point(header.VECTORS, vectors)
+        self._point(header.SHIFT, shift)
+        self._point(header.SCALE, scale)
         self._single = self._scratch(1)
 
     def insert_plain(self, block: tuple[Any, ...]) -> Int64 | None:
@@ -140,8 +140,8 @@ class Buckets:
 
     def sizes(self) -> Int64:
         """The number of transitions under each occupied code, in no particular order."""
-        listed = self._held[index.LISTED_BUCKETS][: int(self._h[index.OCCUPIED])]
-        sizes: Int64 = self._held[index.BUCKETS][listed, index.COUNT]
+        listed = self._held[header.LISTED_BUCKETS][: int(self._h[header.OCCUPIED])]
+        sizes: Int64 = self._held[header.BUCKETS][listed, header.COUNT]
         return sizes
 
     def sync(self) -> None:
@@ -151,11 +151,11 @@ class Buckets:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The index as named arrays: codes, their sizes, and entries in the order they lie."""
-        occupied = int(self._h[index.OCCUPIED])
+        occupied = int(self._h[header.OCCUPIED])
         sizes, slots = np.empty(occupied, np.int64), np.empty(len(self), np.int64)
         keys = np.empty(len(self), np.float32)
         filing.write_out(self._h, sizes, slots, keys)
-        codes = self._held[index.LISTED_CODES][:occupied].copy()
+        codes = self._held[header.LISTED_CODES][:occupied].copy()
         return {"codes": codes, "sizes": sizes, "slots": slots, "keys": keys}
 
     @classmethod
@@ -171,7 +171,9 @@ class Buckets:
             raise ValueError("the saved index does not cover the saved transitions")
         if len(slots) and not 0 <= slots.min() <= slots.max() < len(slots):
             raise ValueError("the saved index names slots outside the saved transitions")
-        runs = 2 ** np.maximum(index.LEAST, np.ceil(np.log2(np.maximum(sizes, 1)))).astype(np.int64)
+        runs = 2 ** np.maximum(header.LEAST, np.ceil(np.log2(np.maximum(sizes, 1)))).astype(
+            np.int64
+        )
         buckets._make_room(max(_FIRST_ROOM, len(codes)))
         buckets._make_arena(max(_FIRST_ENTRIES, int(runs.sum())))
         filing.read_in(buckets._h, codes, sizes, slots, keys)
@@ -211,24 +213,24 @@ class Buckets:
 
     def _grow(self) -> None:
         h = self._h
-        if h[index.SPARE] < 0 and h[index.TOP] >= h[index.ROOM]:
-            self._make_room(2 * int(h[index.ROOM]))
+        if h[header.SPARE] < 0 and h[header.TOP] >= h[header.ROOM]:
+            self._make_room(2 * int(h[header.ROOM]))
             return
-        classes = self._held[index.BUCKETS][: h[index.TOP], index.CLASS]
+        classes = self._held[header.BUCKETS][: h[header.TOP], header.CLASS]
         longest = 2 ** (int(classes.max(initial=1)) + 1)
-        room, top = int(h[index.ARENA_ROOM]), int(h[index.ARENA_TOP])
+        room, top = int(h[header.ARENA_ROOM]), int(h[header.ARENA_TOP])
         self._make_arena(max(room + room // 2, top + longest))
 
     def _make_room(self, buckets: int) -> None:
         """Reallocate everything that is per bucket."""
-        old = int(self._h[index.ROOM])
-        self._set(index.ROOM, buckets)
+        old = int(self._h[header.ROOM])
+        self._set(header.ROOM, buckets)
         ranking = buckets if self.rules.evict else 1
         for place, shape, dtype in (
-            (index.BUCKETS, (buckets, index.FIELDS), np.int64),
-            (index.LISTED_CODES, (buckets,), np.uint32),
-            (index.LISTED_BUCKETS, (buckets,), np.int32),
-            (index.RANKING, (ranking,), np.int32),
+            (header.BUCKETS, (buckets, header.FIELDS), np.int64),
+            (header.LISTED_CODES, (buckets,), np.uint32),
+            (header.LISTED_BUCKETS, (buckets,), np.int32),
+            (header.RANKING, (ranking,), np.int32),
         ):
             array: NDArray[np.generic] = np.empty(shape, dtype)
             if place in self._held and old:
@@ -236,8 +238,8 @@ class Buckets:
                 array[: len(before)] = before
             self._point(place, array)
         table = np.full(1 << (2 * buckets - 1).bit_length(), -1, np.int64)
-        self._set(index.MASK, len(table) - 1)
-        self._point(index.TABLE, table)
+        self._set(header.MASK, len(table) - 1)
+        self._point(header.TABLE, table)
         filing.relink(self._h)
 
     def _make_arena(self, room: int) -> None:
@@ -245,8 +247,8 @@ class Buckets:
         spare = np.empty(2 * room + 8, np.int64)
         skip = (32 - spare.ctypes.data) % 64 // 8
         arena = spare[skip : skip + 2 * room].reshape(room, 2)
-        if index.ARENA in self._held:
-            top = int(self._h[index.ARENA_TOP])
-            arena[:top] = self._held[index.ARENA][:top]
-        self._set(index.ARENA_ROOM, room)
-        self._point(index.ARENA, arena)
+        if header.ARENA in self._held:
+            top = int(self._h[header.ARENA_TOP])
+            arena[:top] = self._held[header.ARENA][:top]
+        self._set(header.ARENA_ROOM, room)
+        self._point(header.ARENA, arena)

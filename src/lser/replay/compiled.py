@@ -5,8 +5,10 @@ unboxing an array costs more than inserting a transition. Kernels are compiled a
 and cached beside the sources, or in the user's cache directory where that is read-only.
 """
 
+import hashlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -25,6 +27,20 @@ Num = Any  # a scalar inside a kernel, whose exact type Numba infers
 Function = TypeVar("Function", bound=Callable[..., Any])
 cgutils: Any = untyped
 _log = logging.getLogger("lser")
+
+
+def _stamp() -> str:
+    """Names the state of all sources here: kernels are compiled with what they call inside.
+
+    Numba looks at a kernel's own file alone, and would go on using code compiled with an older
+    version of a kernel in another.
+    """
+    folder = Path(__file__).parent
+    files = sorted((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in folder.glob("*.py"))
+    return hashlib.sha256(repr(files).encode()).hexdigest()
+
+
+_STAMP = _stamp()
 
 
 def kernel(function: Function) -> Function:

@@ -5,7 +5,8 @@ Each call into compiled code costs as much as storing a transition, so single pu
 
 from lser.replay.compiled import Num, UInt32, float64_at, kernel
 from lser.replay.hashing import signs
-from lser.replay.index import BITS, COLUMNS, DIM, SCALE, SHIFT, VECTORS, extend
+from lser.replay.header import BITS, COLUMNS, DIM, SCALE, SHIFT, VECTORS
+from lser.replay.index import extend
 from lser.replay.packing import pack
 from lser.types import Bool, Float32, Int64
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from lser.replay import heap
 from lser.replay.compiled import Num, UInt64, float32_at, int32_at, kernel
-from lser.replay.index import (
+from lser.replay.header import (
     CAPACITY,
     COUNT,
     DRAWS,

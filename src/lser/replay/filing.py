@@ -4,7 +4,7 @@ import numpy as np
 
 from lser.replay import heap
 from lser.replay.compiled import Num, UInt32, int32_at, int64_at, kernel, uint32_at
-from lser.replay.index import (
+from lser.replay.header import (
     ARENA_TOP,
     CAPACITY,
     CLASS,
@@ -28,14 +28,14 @@ from lser.replay.index import (
     START,
     TABLE,
     TRACKED,
-    bigger,
     entries,
     find,
     link,
-    open_bucket,
     positions,
     records,
 )
+from lser.replay.index import open_bucket
+from lser.replay.ranking import bigger
 from lser.types import Float32, Int64
 
 PROBLEMS = (

@@ -1,12 +1,10 @@
 """Kernels of the bucket index: code -> bucket -> entries in order, and the rule of the store.
 
-All state hangs off one int64 header `h`; the names below are its places. Codes are found through
-an open-addressing table; a bucket's entries are an interval heap in a power-of-two run of one
-arena; freed runs wait in a list per size. Nothing here allocates: where room is missing a kernel
-stops before it has changed anything and Python (`buckets.py`) makes room.
+Codes are found through an open-addressing table (`header.py`); a bucket's entries are an interval
+heap in a power-of-two run of one arena; freed runs wait in a list per size. Nothing here allocates:
+where room is missing a kernel stops before it has changed anything and Python (`buckets.py`) makes
+room.
 """
-
-from typing import Any
 
 import numpy as np
 
@@ -21,92 +19,54 @@ from lser.replay.compiled import (
     prefetch,
     uint32_at,
 )
+from lser.replay.header import (
+    ARENA_ROOM,
+    ARENA_TOP,
+    CAPACITY,
+    CLASS,
+    CLASSES,
+    CODE,
+    COUNT,
+    DROPPED,
+    EVICT,
+    FIELDS,
+    FIFO,
+    FREE,
+    HOMES,
+    IDS,
+    LEAST,
+    LISTED_BUCKETS,
+    LISTED_CODES,
+    MASK,
+    OCCUPIED,
+    PLACE,
+    RANKED,
+    RANKING,
+    REWARD,
+    ROOM,
+    ROWS,
+    SIZE,
+    SPARE,
+    START,
+    TABLE,
+    TOP,
+    TRACKED,
+    WIDTH,
+    WRITTEN,
+    entries,
+    find,
+    link,
+    positions,
+    probe,
+    records,
+    unlink,
+)
 from lser.replay.packing import near, scatter
+from lser.replay.ranking import rank_all, rank_down, rank_up
 from lser.types import Float32, Int64
 
-# fmt: off
-(CAPACITY, SIZE, WRITTEN, DROPPED, WIDTH, REWARD, ROWS, IDS,  # the store
- ARENA, ARENA_ROOM, ARENA_TOP, FREE,  # runs of entries
- BUCKETS, ROOM, TOP, SPARE,  # bucket records, and the first one to use again
- TABLE, MASK,  # code -> bucket
- OCCUPIED, LISTED_CODES, LISTED_BUCKETS,  # the occupied codes, packed
- TRACKED, POSITIONS, HOMES,  # slot -> position and bucket, where entries move by slot
- RANKED, RANKING,  # buckets by size; RANKED is -1 until the first eviction
- FIFO, EVICT,  # the rule of the store
- PER_ITEM, FROM_MEMORY, REPEAT, UNIFORM,  # the rule of the draw
- DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # counters of the draws
- DIM, BITS, COLUMNS, VECTORS, SHIFT, SCALE,  # the SimHash of `direct.py`
- LENGTH) = range(44)
-CODE, START, COUNT, CLASS, PLACE, RANK, FIELDS = range(7)  # columns of a bucket record
-CLASSES = 40  # of runs: 2**LEAST .. 2**39 entries
-LEAST = 2  # four entries are a cache line
-# fmt: on
 DROP, NO_ROOM = -1, -2
 _AHEAD = 8  # rows of a block
-
-
-@kernel
-def records(h: Int64) -> Any:
-    """The bucket records, (room, FIELDS)."""
-    return int64_at(h[BUCKETS], h[ROOM], FIELDS)
-
-
-@kernel
-def entries(h: Int64) -> Any:
-    """The arena, (entries, 2)."""
-    return int64_at(h[ARENA], h[ARENA_ROOM], 2)
-
-
-@kernel
-def positions(h: Int64) -> Any:
-    """The position of each slot in its heap; empty where the index does not track."""
-    return int32_at(h[POSITIONS], h[CAPACITY] if h[TRACKED] else 0)
-
-
-@kernel
-def _probe(h: Int64, code: Num) -> Num:
-    return ((code * -7046029254386353131) >> 32) & h[MASK]  # Knuth's multiplicative hashing
-
-
-@kernel
-def find(h: Int64, code: Num) -> Num:
-    """The bucket of a code, or -1."""
-    table = int64_at(h[TABLE], h[MASK] + 1, 1)
-    at = _probe(h, code)
-    while table[at, 0] != -1:
-        if (table[at, 0] >> 32) & 0xFFFFFFFF == code:
-            return table[at, 0] & 0xFFFFFFFF
-        at = (at + 1) & h[MASK]
-    return -1
-
-
-@kernel
-def link(h: Int64, code: Num, bucket: Num) -> None:
-    """Enter a code that is not in the table."""
-    table = int64_at(h[TABLE], h[MASK] + 1, 1)
-    at = _probe(h, code)
-    while table[at, 0] != -1:
-        at = (at + 1) & h[MASK]
-    table[at, 0] = (code << 32) | bucket
-
-
-@kernel
-def unlink(h: Int64, code: Num) -> None:
-    """Take a code out of the table, closing the gap so that later probes still arrive."""
-    table = int64_at(h[TABLE], h[MASK] + 1, 1)
-    at = _probe(h, code)
-    while (table[at, 0] >> 32) & 0xFFFFFFFF != code or table[at, 0] == -1:
-        at = (at + 1) & h[MASK]
-    gap = at
-    while True:
-        at = (at + 1) & h[MASK]
-        if table[at, 0] == -1:
-            break
-        home = _probe(h, (table[at, 0] >> 32) & 0xFFFFFFFF)
-        if (at - home) & h[MASK] >= (at - gap) & h[MASK]:
-            table[gap, 0] = table[at, 0]
-            gap = at
-    table[gap, 0] = -1
 
 
 @kernel
@@ -185,58 +145,6 @@ def close_bucket(h: Int64, bucket: Num) -> None:
     record[COUNT] = -1
     record[START] = h[SPARE]
     h[SPARE] = bucket
-
-
-@kernel
-def bigger(table: Int64, b: Num, c: Num) -> Num:
-    """Whether bucket b is evicted from before c: the larger, then the smaller code."""
-    m, n = table[b, COUNT], table[c, COUNT]
-    return m > n or (m == n and table[b, CODE] < table[c, CODE])
-
-
-@kernel
-def rank_up(h: Int64, at: Num) -> None:
-    """Restore the ranking above a place whose bucket may have become bigger."""
-    table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
-    bucket = ranking[at]
-    while at > 0 and bigger(table, bucket, ranking[(at - 1) >> 1]):
-        ranking[at] = ranking[(at - 1) >> 1]
-        table[ranking[at], RANK] = at
-        at = (at - 1) >> 1
-    ranking[at] = bucket
-    table[bucket, RANK] = at
-
-
-@kernel
-def rank_down(h: Int64, at: Num) -> None:
-    """Restore the ranking below a place whose bucket may have become smaller."""
-    table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
-    bucket = ranking[at]
-    while True:
-        child = 2 * at + 1
-        if child >= h[RANKED]:
-            break
-        if child + 1 < h[RANKED] and bigger(table, ranking[child + 1], ranking[child]):
-            child += 1
-        if not bigger(table, ranking[child], bucket):
-            break
-        ranking[at] = ranking[child]
-        table[ranking[at], RANK] = at
-        at = child
-    ranking[at] = bucket
-    table[bucket, RANK] = at
-
-
-@kernel
-def rank_all(h: Int64) -> None:
-    """Build the ranking, at the first eviction: before the memory is full none is needed."""
-    ranking, buckets = int32_at(h[RANKING], h[ROOM]), int32_at(h[LISTED_BUCKETS], h[ROOM])
-    h[RANKED] = h[OCCUPIED]
-    for at in range(h[OCCUPIED]):
-        ranking[at] = buckets[at]
-        records(h)[buckets[at], RANK] = at
-    for at in range(h[OCCUPIED] // 2, -1, -1):
-        rank_down(h, at)
 
 
 @kernel
@@ -343,7 +251,7 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 @kernel
 def _foresee(h: Int64, codes: UInt32, k: Num) -> None:
     """Bring what the next rows of a block will need into the cache, one step of each at a time."""
-    prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), _probe(h, np.int64(codes[k + _AHEAD])), 0)
+    prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), probe(h, np.int64(codes[k + _AHEAD])), 0)
     bucket = find(h, np.int64(codes[k + _AHEAD - 2]))
     if bucket >= 0:
         prefetch(records(h), bucket * FIELDS, 1)

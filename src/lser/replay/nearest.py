@@ -3,7 +3,7 @@
 import numpy as np
 
 from lser.replay.compiled import Num, int32_at, kernel, popcount, uint32_at
-from lser.replay.index import CODE, COUNT, LISTED_BUCKETS, LISTED_CODES, OCCUPIED, ROOM, records
+from lser.replay.header import CODE, COUNT, LISTED_BUCKETS, LISTED_CODES, OCCUPIED, ROOM, records
 from lser.types import Int64
 
 _CHUNK = 256
