@@ -110,3 +110,24 @@ def test_downloaded_actors_act_like_agents_that_learned_themselves():
 def test_agents_that_cannot_be_stacked_are_refused(others, message):
     with pytest.raises(ValueError, match=message):
         StackedDDPG([*agents(), *others()], ROWS, "cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_an_update_that_cannot_be_captured_runs_eagerly_with_a_warning(caplog):
+    assert StackedDDPG(agents(), ROWS, "cpu")._capture() is None
+    assert "runs eagerly" in caplog.text
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("graph", [True, False])
+def test_updates_on_the_accelerator_equal_those_on_the_cpu(graph):
+    alone, rng = agents(), np.random.default_rng(0)
+    stacked = StackedDDPG(twins(alone), ROWS, "cuda", graph=graph)
+    assert (stacked._graph is not None) == graph
+    for _ in range(20):
+        batches = [batch(rng) for _ in alone]
+        expected = [agent.learn(b).td_errors for agent, b in zip(alone, batches, strict=True)]
+        assert np.abs(stacked.learn(batches) - expected).max() < 1e-3
+    stacked.download()
+    for mine, its in zip(alone, stacked.agents, strict=True):
+        assert_equal_states(mine.state_dict(), its.state_dict(), tolerance=1e-4)
