@@ -46,8 +46,8 @@ def hyperplanes(scale: Scale) -> Iterator[Experiment]:
 
 def bazaar_map(scale: Scale) -> Iterator[Experiment]:
     """What LSER gains over uniform as sparsity and state-dependence vary."""
-    for sparsity in (0.01, 0.03, 0.1):
-        for dependence in (0.0, 0.5, 1.0):
+    for sparsity in (0.01, 0.02, 0.05):
+        for dependence in (0.0, 0.5, 0.75, 1.0):
             world = Bazaar(sparsity=sparsity, state_dependence=dependence)
             for memory in ("lser", "uniform", "reward-top"):
                 run = replace(preset("bazaar", memory, scale=scale), simulator=world)
@@ -77,7 +77,7 @@ def tuning(scale: Scale) -> Iterator[Experiment]:
     sessions = {"quick": 50, "medium": 3_000, "paper": 15_000}[scale]
     for platform in ("virtual-taobao", "bazaar"):
         for memory in PAPER_MEMORIES:
-            for noise in (0.1, 0.3):
+            for noise in (0.1, 0.3, 1.0):
                 run = lasting(preset(platform, memory, scale=scale), sessions)
                 run = replace(run, agent=Ddpg(noise_scale=noise))
                 yield _cell(run, "tuning", f"{memory}, noise {noise:g}")
