@@ -1,4 +1,4 @@
-"""Many DDPG learners as one: an update of all of them costs about as much as an update of one.
+"""Many DDPG learners as one: an update is the same few dozen operations however many they are.
 
 On a CUDA device the whole update is one captured graph. It runs beside the CPU: `launch` does
 not wait, `errors` does, and the next batches are staged in the other of two pinned buffers.
