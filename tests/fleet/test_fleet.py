@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from lser.experiments import records
 from lser.experiments.presets import preset
-from lser.experiments.run import Run, run
+from lser.experiments.run import Run
 from lser.experiments.study import job_for
 from lser.fleet.learner import StackedDDPG
 from lser.fleet.map import Fleets
@@ -29,22 +30,25 @@ def jobs(folder, *experiments):
 
 
 def test_a_fleet_leaves_the_records_of_its_runs_alone(tmp_path):
-    experiments = {memory: small(memory) for memory in MEMORIES}
-    for memory, experiment in experiments.items():
-        run(experiment, tmp_path / "alone" / memory)
-    runs = [Run(e, tmp_path / "fleet" / memory) for memory, e in experiments.items()]
-    Fleet(runs, device="cpu").go()
-    for memory in MEMORIES:
-        alone = records.load(tmp_path / "alone" / memory)
-        record = records.load(tmp_path / "fleet" / memory)
+    # short: rounding differs, and sooner or later tips a choice between near-equals
+    length = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
+    experiments = {memory: small(memory, **length) for memory in MEMORIES}
+    apart = [Run(e, tmp_path / "alone" / memory) for memory, e in experiments.items()]
+    for one in apart:
+        one.go()
+    fleet = [Run(e, tmp_path / "fleet" / memory) for memory, e in experiments.items()]
+    Fleet(fleet, device="cpu").go()
+    for one, other in zip(apart, fleet, strict=True):
+        assert other.progress.updates == one.progress.updates > 50
+        mine, its = (run.built.agent.state_dict()["parameters"] for run in (one, other))
+        torch.testing.assert_close(mine, its, rtol=0, atol=1e-4)
+        alone, record = records.load(one.folder), records.load(other.folder)
         assert record.status == "done"
         assert record.meta["engine"] == "fleet on cpu"
         assert set(record.final["times"]) == set(alone.final["times"])
-        assert len(record.curve) == len(alone.curve) >= 2
+        assert len(record.curve) == len(alone.curve) == 4
         for line, expected in zip(record.curve, alone.curve, strict=True):
-            assert line.keys() == expected.keys()
-            assert line["updates"] == expected["updates"]
-            assert line["reward"] == pytest.approx(expected["reward"], abs=1e-3)
+            assert line == pytest.approx(expected, abs=1e-3)
 
 
 def test_runs_of_different_lengths_each_get_their_sessions(tmp_path):
