@@ -25,7 +25,7 @@ SESSIONS: dict[str, dict[Scale, int]] = {
     "recogym": {"quick": 30, "medium": 1_000, "paper": 1_000},
 }
 CAPACITY = {"bazaar": 100_000, "virtual-taobao": 1_000_000}  # the paper: 10,000 for the others
-POINTS = 30  # evaluations along a curve
+POINTS = 20  # evaluations along a curve
 # RecSim's and RecoGym's sessions are ten times as long as a visit to VirtualTaobao: a quarter of
 # the updates keeps a study at medium scale within an hour, and is the same for every memory
 MEDIUM_UPDATES = {"interest-evolution": 0.25, "long-term-satisfaction": 0.25, "recogym": 0.25}
