@@ -16,9 +16,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from lser import __version__
 from lser.experiments.records import CURVE, EXPERIMENT, FINAL, META, TIMES
 
-PACKAGES = ("lser", "numpy", "numba", "torch", "gymnasium")
+PACKAGES = ("numpy", "numba", "torch", "gymnasium")
 
 
 class Recorder:
@@ -104,7 +105,8 @@ def _now() -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    found = {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), "lser": __version__, **found}
 
 
 @cache
