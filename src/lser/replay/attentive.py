@@ -164,7 +164,7 @@ def _cosines(
         if i + _AHEAD < count:
             first = slots[i + _AHEAD] * width
             for j in range(0, dim + _LINE - 1, _LINE):
-                prefetch(rows, first + min(j, dim - 1), 0)
+                prefetch(rows, first + min(j, dim - 1))
         if i < 0:
             continue
         row = rows[slots[i]]

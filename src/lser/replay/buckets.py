@@ -10,7 +10,7 @@ from lser.replay.base import check_count
 from lser.replay.compiled import UInt32
 from lser.replay.hashing import SimHash
 from lser.replay.store import Store
-from lser.types import Float32, Int64
+from lser.types import Batch, Float32, Int64
 
 _FIRST_ROOM = 64  # buckets
 _FIRST_ENTRIES = 256
@@ -100,7 +100,7 @@ class Buckets:
         return ids, slots
 
     def attach(self, encoder: SimHash) -> None:
-        """Prepare `insert_plain`, which hashes with this encoder as it is now."""
+        """Prepare `insert_plain` and `replay`, which hash with this encoder as it is now."""
         vectors, shift, scale = encoder.projection
         self._set(header.DIM, encoder.observation_dim)
         self._set(header.BITS, encoder.bits)
@@ -133,6 +133,12 @@ class Buckets:
         slots = np.empty(count, np.int64)
         draw.pick(self._h, code, greedy, seed, slots)
         return slots
+
+    def replay(self, query: Float32, count: int, greedy: float, seed: int) -> Batch:
+        """`pick` for a query (1, O), hashed with the attached encoder, and gather."""
+        rows, flags, ids = self._store.blank(count)
+        direct.replay_plain(self._h, query, greedy, seed, rows, flags, ids)
+        return self._store.wrap(rows, flags, ids)
 
     def rekey(self, slots: Int64, ids: Int64, keys: Float32) -> None:
         """Move entries still held under `ids` to the places of new order keys."""

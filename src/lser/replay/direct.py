@@ -1,14 +1,24 @@
-"""From arrays to the index in one call: pack, hash with SimHash and store.
+"""Between arrays and the index in one call: pack, hash and store; hash a query, pick and gather.
 
-Each call into compiled code costs as much as storing a transition, so single pushes take this way.
+Each call into compiled code costs as much as storing a transition, so memories that hash with
+SimHash take this way.
 """
 
-from lser.replay.compiled import Num, UInt32, float64_at, kernel
+import numpy as np
+
+from lser.replay.compiled import Num, UInt32, float32_at, float64_at, int64_at, kernel
+from lser.replay.draw import pick
 from lser.replay.hashing import signs
-from lser.replay.header import BITS, COLUMNS, DIM, SCALE, SHIFT, VECTORS
+from lser.replay.header import BITS, CAPACITY, COLUMNS, DIM, IDS, ROWS, SCALE, SHIFT, VECTORS, WIDTH
 from lser.replay.index import extend
-from lser.replay.packing import pack
+from lser.replay.packing import gather, pack
 from lser.types import Bool, Float32, Int64
+
+
+@kernel
+def _encode(h: Int64, rows: Float32, codes: UInt32) -> None:
+    shift, scale = float64_at(h[SHIFT], 1, h[DIM])[0], float64_at(h[SCALE], 1, h[DIM])[0]
+    signs(rows, shift, scale, float64_at(h[VECTORS], h[DIM], h[COLUMNS]), h[BITS], codes)
 
 
 @kernel
@@ -28,6 +38,17 @@ def extend_plain(
     """Fill rows, codes, ids, slots; returns as `extend`, or -1, nothing stored, if not finite."""
     if not pack(observation, action, reward, next_observation, terminated, truncated, rows):
         return -1
-    shift, scale = float64_at(h[SHIFT], 1, h[DIM])[0], float64_at(h[SCALE], 1, h[DIM])[0]
-    signs(rows, shift, scale, float64_at(h[VECTORS], h[DIM], h[COLUMNS]), h[BITS], codes)
+    _encode(h, rows, codes)
     return extend(h, rows, codes, ids, slots, 0)
+
+
+@kernel
+def replay_plain(
+    h: Int64, query: Float32, greedy: Num, seed: Num, rows: Float32, flags: Bool, ids: Int64
+) -> None:
+    """Fill rows, flags and ids, as `gather` does, with what a query (1, O) replays."""
+    code, slots = np.empty(1, np.uint32), np.empty(len(ids), np.int64)
+    _encode(h, query, code)
+    pick(h, np.int64(code[0]), greedy, seed, slots)
+    kept, held = float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), int64_at(h[IDS], 1, h[CAPACITY])[0]
+    gather(kept, held, slots, rows, flags, ids)

@@ -36,7 +36,7 @@ def key_value(key: Num) -> Num:
 def less(a: Num, i: Num, b: Num, j: Num) -> Num:
     """Whether entry (a, i) is worse than (b, j)."""
     x, y = a >> 32, b >> 32
-    return x < y or (x == y and i < j)
+    return (x < y) | ((x == y) & (i < j))  # without branches, which would be guessed wrong
 
 
 @kernel
@@ -213,10 +213,10 @@ def _replace(queue: Int64, size: Num, a: Num, i: Num, p: Num) -> None:
         child = 2 * at + 1
         if child >= size:
             break
+        other = min(child + 1, size - 1)
+        if less(queue[child, 0], queue[child, 1], queue[other, 0], queue[other, 1]):
+            child = other
         b, j = queue[child, 0], queue[child, 1]
-        if child + 1 < size and less(b, j, queue[child + 1, 0], queue[child + 1, 1]):
-            child += 1
-            b, j = queue[child, 0], queue[child, 1]
         if not less(a, i, b, j):
             break
         _write(queue, at, b, j, queue[child, 2])
@@ -249,14 +249,16 @@ def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64, kept: Float32) 
     are on their way from memory (`kept`).
     """
     for p in range(0, min(n, 4 * count), 4):  # four entries in a cache line
-        prefetch(arena, 2 * (o + p), 0)
+        prefetch(arena, 2 * (o + p))
     queue = np.empty((count + 2, 3), np.int64)
     p = top_of(n, 0)
     size = _offer(queue, 0, arena[o + p, 0], arena[o + p, 1], p)
     for k in range(count):
         slots[k] = queue[0, 0] & SLOT
-        near(kept, slots[k], 0)
+        near(kept, slots[k])
         p, q = _successors(n, queue[0, 2])
+        prefetch(arena, 2 * (o + 2 * p + 2))  # the successors of p and q, if upper ends
+        prefetch(arena, 2 * (o + 2 * q + 2))
         if p >= 0:
             _replace(queue, size, arena[o + p, 0], arena[o + p, 1], p)
         else:

@@ -206,7 +206,7 @@ def _relabel(
     """Set the goals as shown `own` (b,) and the rewards (b,) of copies, by the steps `ahead`."""
     width = rows.shape[1]
     for i in range(len(ahead)):
-        prefetch(rows, ahead[i] * width + gain, 0)
+        prefetch(rows, ahead[i] * width + gain)
     for i in range(len(ahead)):
         goal = 0
         for j in range(len(shown)):

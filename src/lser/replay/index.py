@@ -236,7 +236,7 @@ def store(h: Int64, code: Num, key: Num) -> Num:
         if key < arena[start, 0] >> 32:
             return DROP
         slot = arena[start, 0] & heap.SLOT  # the oldest of the lowest key
-        near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot, 1)
+        near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot)
         count = records(h)[bucket, COUNT]
         heap.replace_worst(arena, start, count, positions(h), (key << 32) | slot, h[WRITTEN])
     elif h[EVICT]:
@@ -251,18 +251,18 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 @kernel
 def _foresee(h: Int64, codes: UInt32, k: Num) -> None:
     """Bring what the next rows of a block will need into the cache, one step of each at a time."""
-    prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), probe(h, np.int64(codes[k + _AHEAD])), 0)
+    prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), probe(h, np.int64(codes[k + _AHEAD])))
     bucket = find(h, np.int64(codes[k + _AHEAD - 2]))
     if bucket >= 0:
-        prefetch(records(h), bucket * FIELDS, 1)
+        prefetch(records(h), bucket * FIELDS)
     bucket = find(h, np.int64(codes[k + _AHEAD - 4]))
     if bucket >= 0:
         for line in range(4):  # the first three levels of its heap
-            prefetch(entries(h), 2 * (records(h)[bucket, START] + 4 * line), 1)
+            prefetch(entries(h), 2 * (records(h)[bucket, START] + 4 * line))
     bucket = find(h, np.int64(codes[k + _AHEAD - 6]))
     if bucket >= 0 and h[SIZE] == h[CAPACITY]:
         slot = entries(h)[records(h)[bucket, START], 0] & heap.SLOT  # likely to be replaced
-        prefetch(int64_at(h[IDS], h[CAPACITY], 1), slot, 1)
+        prefetch(int64_at(h[IDS], h[CAPACITY], 1), slot)
 
 
 @kernel

@@ -73,14 +73,14 @@ def later(links: Links, slots: Int64, points: Float64, out: Int64) -> None:
     steps, length = links.steps, links.length
     capacity = len(steps)
     for i in range(len(slots)):
-        prefetch(steps, slots[i] * 4, 0)
+        prefetch(steps, slots[i] * 4)
     for i in range(len(slots)):
-        prefetch(length, steps[slots[i], RECORD], 0)
+        prefetch(length, steps[slots[i], RECORD])
     for i in range(len(slots)):
         held, record, step, following = steps[slots[i]]
         ahead = int(points[i] * (length[record] - step))
         out[i] = (held + ahead * (following - held)) % capacity if ahead else slots[i]
-        prefetch(steps, out[i] * 4, 0)
+        prefetch(steps, out[i] * 4)
     for i in range(len(slots)):
         held, record, step, following = steps[slots[i]]
         ahead = int(points[i] * (length[record] - step))

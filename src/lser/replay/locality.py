@@ -108,11 +108,11 @@ class LocalityReplay:
         self._connect()
 
     def _connect(self) -> None:
-        """Let plain blocks go straight to the index where nothing else needs to see them."""
-        self._direct = False
-        if isinstance(self.encoder, SimHash) and self.encoder.frozen and self._returns is None:
+        """Let the index hash by itself where it can, and take blocks nobody else needs to see."""
+        self._hashed = isinstance(self.encoder, SimHash) and self.encoder.frozen
+        self._direct = self._hashed and self._returns is None
+        if isinstance(self.encoder, SimHash) and self._hashed:
             self._buckets.attach(self.encoder)
-            self._direct = True
 
     @property
     def capacity(self) -> int:
@@ -174,10 +174,12 @@ class LocalityReplay:
             observation = as_floats("query", query, (self._store.observation_dim,))[None]
         with self._lock:
             size = check_sample(batch_size, len(self._buckets))
+            seed = self._rng.bit_generator.random_raw() >> 1  # Numba takes it as an int64
+            if self._hashed and not uniform:
+                return self._buckets.replay(observation, size, self.greedy, seed)
             code = ANY_CODE
             if not uniform and not self.encoder.blind:
                 code = int(self.encoder.encode_rows(observation)[0])
-            seed = self._rng.bit_generator.random_raw() >> 1  # Numba takes it as an int64
             return self._store.batch(self._buckets.pick(code, size, self.greedy, seed))
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:

@@ -17,7 +17,7 @@ from lser.replay.base import (
     plain_floats,
 )
 from lser.replay.packing import gather, pack
-from lser.types import Batch, Float32, Int64
+from lser.types import Batch, Bool, Float32, Int64
 
 Storage = Literal["memory", "memmap"]
 
@@ -164,11 +164,21 @@ class Store:
         return ids
 
     def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
-        """Gather the rows of `slots` once; the float fields are views into that gather."""
-        at, count = self.layout, len(slots)
-        rows = np.empty((count, at.width), np.float32)
-        flags, ids = np.empty((2, count), np.bool_), np.empty(count, np.int64)
+        """Gather the rows of `slots` once."""
+        rows, flags, ids = self.blank(len(slots))
         gather(self.rows, self.ids, slots, rows, flags, ids)
+        return self.wrap(rows, flags, ids, weights)
+
+    def blank(self, count: int) -> tuple[Float32, Bool, Int64]:
+        """Rows, flags (2, count) and ids for `gather` to fill."""
+        rows = np.empty((count, self.layout.width), np.float32)
+        return rows, np.empty((2, count), np.bool_), np.empty(count, np.int64)
+
+    def wrap(
+        self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None
+    ) -> Batch:
+        """A batch of what `gather` filled; its float fields are views into `rows`."""
+        at, count = self.layout, len(ids)
         if weights is None:
             if len(self._ones) < count:
                 self._ones = np.ones(count, np.float32)

@@ -59,9 +59,9 @@ class SumTree:
 def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
     levels = len(starts)
     for i in range(len(slots)):
-        prefetch(nodes, slots[i], 1)
+        prefetch(nodes, slots[i])
         if levels > 1:
-            prefetch(nodes, starts[1] + slots[i] // WIDTH, 1)
+            prefetch(nodes, starts[1] + slots[i] // WIDTH)
     for i in range(len(slots)):
         nodes[slots[i]] = values[i]
     for i in range(len(slots)):
@@ -98,4 +98,4 @@ def _find(nodes: Float64, starts: Int64, points: Float64, slots: Int64) -> None:
             masses[i] = mass
             slots[i] = chosen - starts[level]
             if level > 0:
-                prefetch(nodes, starts[level - 1] + slots[i] * WIDTH, 0)
+                prefetch(nodes, starts[level - 1] + slots[i] * WIDTH)
