@@ -138,13 +138,19 @@ def _error(job: Job) -> str:
 def _go(jobs: list[Job], pool: Map, already: int) -> Tally:
     tally = Tally(jobs)
     console = Console(stderr=True)
+    if console.is_terminal:
+        with Live(
+            console=console, refresh_per_second=2, get_renderable=lambda: _view(tally, already)
+        ):
+            for done in pool.run(jobs, started=tally.started):
+                tally.ended(done)
+        return tally
     shown = time.monotonic()
-    with Live(console=console, refresh_per_second=2, get_renderable=lambda: _view(tally, already)):
-        for done in pool.run(jobs, started=tally.started):
-            tally.ended(done)
-            if not console.is_terminal and time.monotonic() - shown > LINE_SECONDS:
-                shown = time.monotonic()
-                print(_view(tally, already), file=sys.stderr, flush=True)
+    for done in pool.run(jobs, started=tally.started):
+        tally.ended(done)
+        if time.monotonic() - shown > LINE_SECONDS or not tally.running:
+            shown = time.monotonic()
+            print(_view(tally, already), file=sys.stderr, flush=True)
     return tally
 
 

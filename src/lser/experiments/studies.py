@@ -10,7 +10,7 @@ from lser.experiments.presets import Scale, lasting, preset
 PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
 CONTROLS = ("reward-top", "random-code")
 PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
-PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 8_000, "paper": 90_000}
+PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 3_000, "paper": 90_000}
 
 TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they never meet
 
