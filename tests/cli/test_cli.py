@@ -130,7 +130,7 @@ def test_every_memory_is_described():
 @pytest.mark.slow
 def test_a_study_runs_continues_and_reports_failures(tmp_path, capsys, monkeypatch):
     arguments = ["study", "bazaar-map", "--scale", "quick", "--seeds", "1", "--workers", "2"]
-    arguments += ["--only", "uniform--sparsity-0.1--state-dependence-0.5", "--out", str(tmp_path)]
+    arguments += ["--only", "uniform--sparsity-0.05--state-dependence-0.5", "--out", str(tmp_path)]
     monkeypatch.setattr("lser.experiments.presets.SESSIONS", _few())
     assert main(arguments) == 0
     found = records.find(tmp_path)
