@@ -1,7 +1,7 @@
 """``lser evaluate``: the agent of a finished run on fresh users."""
 
 import json
-from dataclasses import replace
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +33,7 @@ def _evaluate(
         seed: Seed of the users.
         json_output: Print JSON.
     """
-    from lser.experiments.build import build_agent, make_env
+    from lser.experiments.build import build_agent, build_simulator, make_env
     from lser.experiments.run import AGENT
     from lser.training import checkpoint
     from lser.training import evaluate as score
@@ -43,15 +43,20 @@ def _evaluate(
     state = checkpoint.load_latest(record / AGENT)
     if state is None:
         raise ValueError(f"{record} holds no trained agent; is the run finished?")
-    env = make_env(replace(experiment), min(sessions, 256), evaluation=True)
+    env = make_env(experiment, min(sessions, 256), evaluation=True)
     agent = build_agent(experiment, env, seed=0)
     agent.load_state_dict(state)
     result = score(agent, env, sessions=sessions, seed=seed)
     name = metric_of(env).name
+    random, best = build_simulator(experiment.simulator, 1).simulator.anchors()
+    share = (result.metric - random.score) / (best.score - random.score)
     if json_output:
-        print(json.dumps({"metric_name": name, **result._asdict()}))
+        print(json.dumps({"metric_name": name, **result._asdict(), "share_of_possible": share}))
     else:
         print(f"{name:<20}{result.metric:10.4f} ± {result.metric_se:.4f}")
+        if not math.isnan(share):  # both anchors are known
+            scale = f"random {random.score:.4g} is 0, {best.policy} {best.score:.4g} is 1"
+            print(f"{'share of possible':<20}{share:10.4f} ({scale})")
         print(f"{'reward per session':<20}{result.reward:10.4f} ± {result.reward_se:.4f}")
         print(f"{'pages per session':<20}{result.length:10.4f} ± {result.length_se:.4f}")
     return 0

@@ -132,7 +132,7 @@ def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> int:
         return 0
     table = Table(title=title)
     for column in rows[0]:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in ("name", "id", "metric"))
     for row in rows:
         table.add_row(*map(str, row.values()))
     Console().print(table)
