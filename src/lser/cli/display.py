@@ -11,6 +11,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from lser.experiments.progress import Status, summary
 
 LINE_SECONDS = 5.0
+PLAIN_WIDTH = 160  # of tables that go to a file or a pipe
+
+
+def stdout() -> Console:
+    """A console for results: as wide as the terminal, or wide enough where there is none."""
+    console = Console()
+    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
 
 
 class RunDisplay:

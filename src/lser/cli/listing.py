@@ -4,9 +4,9 @@ import json
 from typing import Any, NamedTuple
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
+from lser.cli.display import stdout
 from lser.experiments.catalogue import MEMORIES, SIMULATORS
 from lser.simulators import SIMULATORS as IDS
 from lser.simulators.weights import WeightsError
@@ -135,5 +135,5 @@ def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> int:
         table.add_column(column, overflow="fold", no_wrap=column in ("name", "id", "metric"))
     for row in rows:
         table.add_row(*map(str, row.values()))
-    Console().print(table)
+    stdout().print(table)
     return 0

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
+from lser.cli.display import stdout
 from lser.experiments import records
 
 
@@ -30,7 +30,7 @@ def _runs(
         json_output: Print JSON lines.
     """
     found = records.find(folder)
-    rows = [_row(record) for record in found]
+    rows = [_row(record, folder) for record in found]
     if json_output:
         for row in rows:
             print(json.dumps(row))
@@ -40,11 +40,11 @@ def _runs(
         table.add_column(name, overflow="fold", justify="right" if name == "score" else "left")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
+    stdout().print(table)
     return 0
 
 
-def _row(record: records.Record) -> dict[str, object]:
+def _row(record: records.Record, root: Path) -> dict[str, object]:
     last = record.final or (record.curve[-1] if record.curve else None)
     return {
         "study": record.study,
@@ -54,5 +54,5 @@ def _row(record: records.Record) -> dict[str, object]:
         "status": record.status,
         "sessions": int(last["sessions"]) if last else 0,
         "score": f"{record.metric} {last['metric']:.4f}" if last else "",
-        "path": str(record.path),
+        "path": str(record.path.relative_to(root) if root in record.path.parents else record.path),
     }

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lser.cli.display import LINE_SECONDS, left
+from lser.cli.display import LINE_SECONDS, left, stdout
 from lser.experiments import records
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
@@ -184,7 +184,7 @@ def _list(jobs: list[Job], workers: int) -> None:
         assert isinstance(simulator, dict)
         row = (plain["study"], simulator["name"], plain["label"], plain["seed"], plain["sessions"])
         table.add_row(*map(str, row), f"{updates:,.0f}", "yes" if done else "")
-    console = Console()
+    console = stdout()
     console.print(table)
     seconds = work / UPDATES_PER_SECOND / workers
     memory = workers * replay_bytes(1_000_000, 91, 27) / 2**30

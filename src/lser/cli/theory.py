@@ -5,8 +5,9 @@ import math
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+
+from lser.cli.display import stdout
 
 
 def theory(argv: list[str]) -> int:
@@ -70,5 +71,5 @@ def _theory(
     table.add_column("meaning")
     for row in rows:
         table.add_row(row.quantity, f"{row.value:,.6g}", row.meaning)
-    Console().print(table)
+    stdout().print(table)
     return 0

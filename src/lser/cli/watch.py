@@ -49,7 +49,10 @@ def view(folder: Path) -> Group:
     title = f"{record.simulator} / {record.label} / seed {record.seed}: {record.status}"
     now = progress.read(folder)
     where = "no progress yet"
-    if now is not None:
+    if record.final is not None:
+        score = f"{record.final['metric']:.4f} ± {record.final['metric_se']:.4f}"
+        where = f"{record.final['sessions']:,} sessions, final {record.metric} {score}"
+    elif now is not None:
         done = f"{now['sessions']:,}/{now['of']:,} sessions"
         where = f"{done}, {scores(now)}, {left(now['left'])}"
     values = [line["metric"] for line in record.curve]
