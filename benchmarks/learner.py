@@ -26,6 +26,7 @@ import numpy as np
 OBSERVATION, ACTION, BATCH, HIDDEN = 91, 27, 128, 128
 NAMES = ("DDPG", "TD3", "SAC")
 BATCHES = 8  # few enough to stay in cache, as a batch does that was just gathered
+ROOT = Path(__file__).resolve().parents[1]
 TARGETS = {"sb3": 1.3, "hand-written": 0.95}
 
 Update = Callable[[int], object]
@@ -241,7 +242,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.15, help="per learner and repetition")
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "speed_learner.json")
     parser.add_argument("--sbx", type=Path, help="an interpreter that has sbx-rl")
     parser.add_argument("--only-sbx", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -263,9 +264,8 @@ def main() -> int:
             f"{line['learner']:16} {line['algorithm']:10} {line['updates_per_s']:9.0f} "
             f"{line['lser_is_faster_by']:8.2f}x {target:>7} {verdict}"
         )
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(lines, indent=2) + "\n")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(lines, indent=1) + "\n")
     return int(any(line["passed"] is False for line in lines))
 
 
