@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from twin import jaccard
 
-from lser.replay import Store, header, heap
+from lser.replay import Store, compiled, draw, header, heap, index
 from lser.replay.buckets import Buckets, Rules
 from lser.replay.nearest import nearest_two
 
@@ -27,7 +27,6 @@ def test_order_keys_keep_the_order_of_floats():
 def test_an_interval_heap_is_a_sorted_list(tracked):
     rnd = random.Random(0)
     arena, offset = np.zeros((300, 2), np.int64), 7
-    kept = np.zeros((250, 1), np.float32)
     positions = np.full(250 if tracked else 0, -1, np.int32)
     held, free = [], list(range(250))
     for count in range(4000):
@@ -55,7 +54,7 @@ def test_an_interval_heap_is_a_sorted_list(tracked):
         assert heap.violation(arena, offset, n) == -1
         if n:
             slots = np.empty(rnd.randint(1, n), np.int64)
-            heap.best(arena, offset, n, len(slots), slots, kept)
+            heap.best(arena, offset, n, len(slots), slots)
             assert slots.tolist() == [h[2] for h in sorted(held, reverse=True)[: len(slots)]]
         if tracked:
             assert all(arena[offset + positions[s], 0] & heap.SLOT == s for _, _, s in held)
@@ -141,3 +140,8 @@ def test_check_finds_damage(damage):
     damage(buckets)
     with pytest.raises(ValueError, match="the bucket index is damaged"):
         buckets.check()
+
+
+def test_the_cached_code_of_a_kernel_belongs_to_one_state_of_all_sources():
+    for kernel in (heap.best, draw.pick, index.extend):
+        assert kernel._cache._cache_file._source_stamp[1] == compiled._STAMP

@@ -10,6 +10,7 @@ import pytest
 from traffic import block_of
 
 from lser.replay import KINDS, LocalityReplay, State, UniformReplay, load_replay, persistence
+from lser.replay.checksum import Checksum
 
 RNG = np.random.default_rng(0)
 
@@ -79,12 +80,12 @@ def test_a_foreign_file_is_refused(tmp_path, content):
         load_replay(tmp_path / "file")
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+@pytest.mark.parametrize("version", [0, 1, 99])
 def test_another_version_is_refused_by_number(saved, version):
     whole = bytearray(saved.read_bytes())
     whole[8:12] = struct.pack("<I", version)
     saved.write_bytes(whole)
-    with pytest.raises(ValueError, match=f"format version {version}; this release reads 1"):
+    with pytest.raises(ValueError, match=f"format version {version}; this release reads 2"):
         load_replay(saved)
 
 
@@ -174,3 +175,38 @@ def test_saving_replaces_the_earlier_file(saved):
     UniformReplay(5, 3, 2).save(str(saved))
     assert isinstance(load_replay(str(saved)), UniformReplay)
     assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_exchanged_and_zeroed_words_are_refused(tmp_path):
+    path = tmp_path / "file"
+    persistence.save(path, "thing", State({}, {"x": np.arange(1000)}))
+    whole = path.read_bytes()
+    start = -(-(20 + struct.unpack("<I", whole[12:16])[0]) // 64) * 64
+    first, second = whole[start + 8 : start + 16], whole[start + 80 : start + 88]
+    exchanged = whole.replace(first, second, 1)
+    exchanged = exchanged[: start + 80] + first + exchanged[start + 88 :]
+    zeroed = whole[: start + 800] + bytes(160) + whole[start + 960 :]
+    for damaged in (exchanged, zeroed):
+        assert len(damaged) == len(whole)
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="array 'x' does not match its checksum"):
+            persistence.load(path)
+
+
+def test_the_checksum_of_parts_is_that_of_the_whole():
+    data = memoryview(RNG.bytes(1003))
+    whole, parts = Checksum(), Checksum()
+    whole.update(data)
+    for start in range(0, len(data), 96):
+        parts.update(data[start : start + 96])
+    assert whole.digest() == parts.digest()
+
+
+def test_a_synced_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    calls = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda d: (calls.append("fsync"), fsync(d)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
+    persistence.save(tmp_path / "file", "thing", State({}, {}), sync=True)
+    assert calls == ["fsync", "replace", "fsync"] if os.name == "posix" else ["fsync", "replace"]
+    assert persistence.load(tmp_path / "file")[0] == "thing"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.replay import direct, draw, filing, header, index
+from lser.replay import compiled, direct, draw, filing, header, index
 from lser.replay.base import check_count
 from lser.replay.compiled import UInt32
 from lser.replay.hashing import SimHash
@@ -108,25 +108,29 @@ class Buckets:
         self._point(header.VECTORS, vectors)
         self._point(header.SHIFT, shift)
         self._point(header.SCALE, scale)
-        self._single = self._scratch(1)
+        none, flags = np.empty((0, encoder.observation_dim), np.float32), np.empty(0, np.bool_)
+        action = np.empty((0, self._store.action_dim), np.float32)
+        self.insert_plain((none, action, none[:, 0].copy(), none, flags, flags))
+        compiled.refuse_others(direct.extend_plain)
 
     def insert_plain(self, block: tuple[Any, ...]) -> Int64 | None:
-        """Store a block that is plain and fits; returns ids, or None if not all is finite."""
+        """Store a block as it is; returns ids, or None, nothing stored, if it needs a closer look.
+
+        Numba looks at types, layout and dimensions of all arguments, so nothing here has to.
+        """
         s, a, r, t, ends, cut = block
-        n = len(r)
-        rows, codes, slots = self._single if n == 1 else self._scratch(n)
-        ids = np.empty(n, np.int64)
-        done = direct.extend_plain(self._h, s, a, r, t, ends, cut, rows, codes, ids, slots)
+        try:
+            n = len(r)
+            ids = np.empty(n, np.int64)
+            done = direct.extend_plain(self._h, s, a, r, t, ends, cut, ids, 0)
+        except TypeError:
+            return None
         if done < 0:
             return None
         while done < n:
             self._grow()
-            done = index.extend(self._h, rows, codes, ids, slots, done)
+            done = direct.extend_plain(self._h, s, a, r, t, ends, cut, ids, done)
         return ids
-
-    def _scratch(self, n: int) -> tuple[Float32, UInt32, Int64]:
-        rows = np.empty((n, self._store.layout.width), np.float32)
-        return rows, np.empty(n, np.uint32), np.empty(n, np.int64)
 
     def pick(self, code: int, count: int, greedy: float, seed: int) -> Int64:
         """The slots that a query of this code replays; `seed` drives the random choices."""

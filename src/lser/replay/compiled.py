@@ -57,9 +57,17 @@ def unordered_kernel(function: Function) -> Function:
 def _compile(function: Function, fastmath: bool | set[str]) -> Function:
     options: Any = {"error_model": "numpy", "fastmath": fastmath}
     try:
-        return cast(Function, numba.njit(cache=True, **options)(function))
+        compiled: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "no locator available": nowhere to write
         return cast(Function, numba.njit(**options)(function))
+    file = compiled._cache._cache_file  # Numba has no public way to say what a cache depends on
+    file._source_stamp = (file._source_stamp, _STAMP)
+    return cast(Function, compiled)
+
+
+def refuse_others(compiled: Any) -> None:
+    """Make a kernel raise TypeError for arguments of types that it has not been called with yet."""
+    compiled.disable_compile()
 
 
 class _Announcer(event.Listener):

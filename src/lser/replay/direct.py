@@ -30,16 +30,20 @@ def extend_plain(
     next_observation: Float32,
     terminated: Bool,
     truncated: Bool,
-    rows: Float32,
-    codes: UInt32,
     ids: Int64,
-    slots: Int64,
+    start: Num,
 ) -> Num:
-    """Fill rows, codes, ids, slots; returns as `extend`, or -1, nothing stored, if not finite."""
+    """`extend` with a block; returns -1, nothing stored, if shapes are wrong or not all finite."""
+    n, wide, narrow = len(ids), h[DIM], h[WIDTH] - 2 * h[DIM] - 3
+    wrong = observation.shape != (n, wide) or next_observation.shape != (n, wide)
+    if wrong or action.shape != (n, narrow) or len(terminated) != n or len(truncated) != n:
+        return -1
+    rows = np.empty((n, h[WIDTH]), np.float32)
+    codes, slots = np.empty(n, np.uint32), np.empty(n, np.int64)
     if not pack(observation, action, reward, next_observation, terminated, truncated, rows):
         return -1
     _encode(h, rows, codes)
-    return extend(h, rows, codes, ids, slots, 0)
+    return extend(h, rows, codes, ids, slots, start)
 
 
 @kernel

@@ -3,9 +3,8 @@
 import numpy as np
 
 from lser.replay import heap
-from lser.replay.compiled import Num, UInt64, float32_at, int32_at, kernel
+from lser.replay.compiled import Num, UInt64, int32_at, kernel
 from lser.replay.header import (
-    CAPACITY,
     COUNT,
     DRAWS,
     FALLBACKS,
@@ -18,11 +17,9 @@ from lser.replay.header import (
     PER_ITEM,
     REPEAT,
     ROOM,
-    ROWS,
     SIZE,
     START,
     UNIFORM,
-    WIDTH,
     entries,
     find,
     records,
@@ -110,8 +107,7 @@ def _greedy(h: Int64, state: UInt64, bucket: Num, slots: Int64) -> None:
     """The best of a bucket, best first."""
     record = records(h)[bucket]
     have = min(record[COUNT], len(slots))
-    kept = float32_at(h[ROWS], h[CAPACITY], h[WIDTH])
-    heap.best(entries(h), record[START], record[COUNT], have, slots, kept)
+    heap.best(entries(h), record[START], record[COUNT], have, slots)
     _fill(h, state, slots, have)
     h[GREEDY] += len(slots)
 

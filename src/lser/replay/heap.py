@@ -12,8 +12,7 @@ entries it has, (`a`, `i`) the two words of an entry.
 import numpy as np
 
 from lser.replay.compiled import Int32, Num, kernel, prefetch
-from lser.replay.packing import near
-from lser.types import Float32, Int64
+from lser.types import Int64
 
 SLOT = 0xFFFFFFFF
 
@@ -240,13 +239,12 @@ def _successors(n: Num, p: Num) -> tuple[Num, Num]:
 
 
 @kernel
-def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64, kept: Float32) -> None:
+def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64) -> None:
     """Write the slots of the `count` <= n best entries, best first, without moving any.
 
     Every entry but the best has one predecessor that is no worse: an upper end its parent's, a
     leaf's lower end the leaf's upper, an inner lower end its left child's. A candidate queue walks
-    that tree, so the work is O(count log count) whatever n. Meanwhile the rows of what it has found
-    are on their way from memory (`kept`).
+    that tree, so the work is O(count log count) whatever n.
     """
     for p in range(0, min(n, 4 * count), 4):  # four entries in a cache line
         prefetch(arena, 2 * (o + p))
@@ -255,7 +253,6 @@ def best(arena: Int64, o: Num, n: Num, count: Num, slots: Int64, kept: Float32) 
     size = _offer(queue, 0, arena[o + p, 0], arena[o + p, 1], p)
     for k in range(count):
         slots[k] = queue[0, 0] & SLOT
-        near(kept, slots[k])
         p, q = _successors(n, queue[0, 2])
         prefetch(arena, 2 * (o + 2 * p + 2))  # the successors of p and q, if upper ends
         prefetch(arena, 2 * (o + 2 * q + 2))

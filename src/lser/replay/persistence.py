@@ -2,7 +2,7 @@
 
 Layout, little-endian: magic (8 bytes), version (u32), length of the header (u32), CRC-32 of the
 header (u32), the header (JSON: kind, config, and name, dtype, shape of every array), then the
-arrays, each starting at a multiple of 64 and followed by its CRC-32 (u32).
+arrays, each starting at a multiple of 64 and followed by its checksum (`checksum.py`, u64).
 """
 
 import json
@@ -20,22 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.replay.base import State
+from lser.replay.checksum import LENGTH, Checksum
 
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
-VERSION = 1
+VERSION = 2
 _PREFIX = struct.Struct("<8sIII")
-_CRC = struct.Struct("<I")
 _ALIGN = 64
 _PART = 2**18
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 
 
-def save(path: str | Path, kind: str, state: State) -> None:
+def save(path: str | Path, kind: str, state: State, *, sync: bool = False) -> None:
     """Write `state` under the name `kind`; the file at `path` is replaced at the very end.
 
     A process that dies leaves the earlier file. What a machine that loses power leaves is up to
-    its file system: waiting for the disk would cost more than all the rest, and the checksums
-    tell a torn file.
+    its file system, and the checksums tell a torn file; with `sync` it is the earlier or the new
+    file, whole. Waiting for the disk costs more than all the rest.
     """
     path = Path(path)
     arrays = {name: _plain(name, array) for name, array in state.arrays.items()}
@@ -48,12 +48,17 @@ def save(path: str | Path, kind: str, state: State) -> None:
             file.write(prefix + header)
             for array in arrays.values():
                 file.write(b"\0" * (-file.tell() % _ALIGN))
-                crc = 0
+                checksum = Checksum()
                 for part in _parts(array):
-                    crc = zlib.crc32(part, crc)
+                    checksum.update(part)
                     file.write(part)
-                file.write(_CRC.pack(crc))
+                file.write(checksum.digest())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(scratch, path)
+        if sync:
+            _sync_folder(path.parent)
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
@@ -123,14 +128,14 @@ def _read_array(
         raise _broken(path, f"the padding before array {name!r} is not zero")
     kind = np.dtype(str(dtype))
     length = math.prod(shape) * kind.itemsize
-    if file.tell() + length + _CRC.size > size:  # before asking for the memory
+    if file.tell() + length + LENGTH > size:  # before asking for the memory
         raise _broken(path, f"it ends inside array {name!r}")
     array = np.empty(shape, kind)
-    crc = 0
+    checksum = Checksum()
     for part in _parts(array):
         file.readinto(part)
-        crc = zlib.crc32(part, crc)
-    if file.read(_CRC.size) != _CRC.pack(crc):
+        checksum.update(part)
+    if file.read(LENGTH) != checksum.digest():
         raise _broken(path, f"array {name!r} does not match its checksum")
     return array
 
@@ -147,6 +152,16 @@ def _parts(array: NDArray[np.generic]) -> Iterator[memoryview]:
     whole = array.reshape(-1).view(np.uint8).data
     for start in range(0, len(whole), _PART):
         yield whole[start : start + _PART]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until a rename in a folder is on the disk, where the system can say so."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _broken(path: Path, why: str) -> ValueError:

@@ -174,9 +174,7 @@ class Store:
         rows = np.empty((count, self.layout.width), np.float32)
         return rows, np.empty((2, count), np.bool_), np.empty(count, np.int64)
 
-    def wrap(
-        self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None
-    ) -> Batch:
+    def wrap(self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None) -> Batch:
         """A batch of what `gather` filled; its float fields are views into `rows`."""
         at, count = self.layout, len(ids)
         if weights is None:

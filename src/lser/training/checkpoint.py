@@ -20,7 +20,7 @@ def save(folder: Path, number: int, tree: dict[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number:012d}.lser"
     arrays: dict[str, Any] = {}
-    persistence.save(path, KIND, State({"tree": _flatten(tree, "", arrays)}, arrays))
+    persistence.save(path, KIND, State({"tree": _flatten(tree, "", arrays)}, arrays), sync=True)
     for old in sorted(folder.glob("*.lser"))[:-KEPT]:
         old.unlink()
     return path
