@@ -1,6 +1,6 @@
 """Gradient updates per second on one core, beside other learners and the arithmetic alone.
 
-``python benchmarks/learner.py`` prints a table, writes JSON with ``--json PATH``, and exits with 1
+``python benchmarks/learner.py`` prints a table, writes JSON to ``results/``, and exits with 1
 when a target is missed. All learners take turns in one process on the same packed batches, timed by
 processor time, and a ratio is the median over the turns. ``--sbx PYTHON`` adds the row of sbx (JAX)
 from an interpreter that has sbx-rl. Stable-Baselines3 runs as it ships, without LayerNorm, and its

@@ -111,6 +111,18 @@ def test_runs_and_watch_show_the_record(record, capsys):
     assert "done" in capsys.readouterr().out
 
 
+def test_tensorboard_gets_every_evaluation(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    arguments = ["train", "bazaar", "uniform", *SMALL, "--out", str(tmp_path), "--tensorboard"]
+    assert main(arguments) == 0
+    folder = next(tmp_path.rglob("experiment.json")).parent
+    events = EventAccumulator(str(folder / "tensorboard"))
+    events.Reload()
+    logged = [event.value for event in events.Scalars("evaluation/metric")]
+    assert logged == pytest.approx([line["metric"] for line in records.load(folder).curve])
+
+
 def test_resuming_a_finished_run_is_refused(record, capsys):
     assert main(["resume", str(record)]) == 2
     assert "finished" in capsys.readouterr().err

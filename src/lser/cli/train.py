@@ -90,7 +90,7 @@ def execute(
     import torch  # after the arguments are parsed: --help answers without it
 
     from lser.cli.display import RunDisplay
-    from lser.experiments.progress import ProgressFile, Status
+    from lser.experiments.progress import ProgressFile, Status, Watcher
     from lser.experiments.run import Interrupted, Run
 
     torch.set_num_threads(1)
@@ -102,12 +102,17 @@ def execute(
         )
     )
     run = Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds)
-    leave = ProgressFile(folder)
+    watchers: list[Watcher] = [ProgressFile(folder)]
+    if tensorboard:
+        from lser.cli.board import Board
+
+        watchers.append(Board(folder))
     with RunDisplay(name) as show:
 
         def watch(status: Status) -> None:
             show(status)
-            leave(status)
+            for watcher in watchers:
+                watcher(status)
 
         try:
             run.go(watch)
@@ -117,19 +122,8 @@ def execute(
             )
             return 130
     record = records.load(folder)
-    if tensorboard:
-        _tensorboard(record)
     print(json.dumps(record.final) if as_json else folder)
     return 0
-
-
-def _tensorboard(record: records.Record) -> None:
-    from torch.utils.tensorboard import SummaryWriter
-
-    with SummaryWriter(str(record.path / "tensorboard")) as writer:
-        for line in record.curve:
-            for key in ("metric", "reward", "length"):
-                writer.add_scalar(f"evaluation/{key}", line[key], int(line["steps"]))
 
 
 def _leading_names(argv: list[str]) -> tuple[list[str], list[str]]:
