@@ -59,6 +59,11 @@ class Record:
         return str(self.meta.get("status", "running"))
 
     @property
+    def shared(self) -> bool:
+        """Whether it ran in a fleet, so that its times are not its own."""
+        return "engine" in self.meta
+
+    @property
     def metric(self) -> str:
         """The name of the simulator's own score: ctr, quality or reward_per_step."""
         return str(self.experiment.get("metric") or self.meta.get("metric") or "metric")

@@ -73,7 +73,7 @@ def agents(scale: Scale) -> Iterator[Experiment]:
 
 
 def tuning(scale: Scale) -> Iterator[Experiment]:
-    """How defaults were chosen: the noise's scale, an equal budget per memory, seeds of its own."""
+    """The noise's scale, with an equal budget for every memory and seeds of its own."""
     sessions = {"quick": 50, "medium": 3_000, "paper": 15_000}[scale]
     for platform in ("virtual-taobao", "bazaar"):
         for memory in PAPER_MEMORIES:

@@ -34,7 +34,7 @@ def kind(agent: object) -> tuple[object, ...]:
 
 
 class StackedDDPG:
-    """G agents' learners on one device; the agents themselves go on acting on the CPU."""
+    """G agents' learners on one device, which also chooses their actions; noise stays with them."""
 
     def __init__(
         self,

@@ -153,8 +153,12 @@ def times(panel: Panel) -> Table:
 
 
 def mean_times(panel: Panel, name: str) -> dict[str, float]:
-    """The mean time of each part over the runs of an arm; empty where none was recorded."""
-    runs = arm.runs if (arm := panel.arm(name)) else ()
+    """The mean time of each part over the runs of an arm; empty where none was recorded.
+
+    Runs of a fleet share their time with others and are left out.
+    """
+    arm = panel.arm(name)
+    runs = [run for run in (arm.runs if arm else ()) if not run.shared]
     found = [run.final["times"] for run in runs if run.final and run.final.get("times")]
     if not found:
         return {}

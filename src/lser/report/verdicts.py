@@ -4,6 +4,7 @@ from lser.report.cells import Panel, Study
 from lser.report.estimates import overall_improvement, versus
 from lser.report.style import count, interval, listing, name_of, number, percent
 from lser.report.tables import place, title
+from lser.report.tables import times as times_table
 from lser.report.wording import (
     bazaar_map,
     best_against_reference,
@@ -85,6 +86,7 @@ def in_short(found: list[Study], *, seed: int) -> list[tuple[str, list[str]]]:
         for study in found
         if study.name in ("comparison", "running-time")
         for panel in study.panels
+        if len(times_table(panel).rows) > 1
     ]
     settled = (
         f"LSER ends clearly above uniform in {len(wins)} of "
