@@ -150,7 +150,7 @@ class AttentiveReplay:
 
 
 _LINE = 16  # float32 in a cache line
-_AHEAD = 8  # rows
+_AHEAD = 24  # rows
 
 
 @unordered_kernel

@@ -64,6 +64,14 @@ def up(arena: Int64, o: Num, positions: Int32, p: Num, end: Num, a: Num, i: Num)
 
 
 @kernel
+def lower_child(arena: Int64, o: Num, n: Num, node: Num) -> Num:
+    """The child with the worse lower end of a node that has one or two."""
+    p = 4 * node + 2
+    q = min(p + 2, n - 1)  # p or p + 1, neither of them worse than p, if there is no other child
+    return 2 * node + 1 + less(arena[o + q, 0], arena[o + q, 1], arena[o + p, 0], arena[o + p, 1])
+
+
+@kernel
 def down_low(arena: Int64, o: Num, n: Num, positions: Int32, node: Num, a: Num, i: Num) -> None:
     """Let an entry sink from the lower end of `node`."""
     while True:
@@ -73,14 +81,10 @@ def down_low(arena: Int64, o: Num, n: Num, positions: Int32, node: Num, a: Num, 
             if less(b, j, a, i):
                 place(arena, o, positions, p + 1, a, i)
                 a, i = b, j
-        child = 2 * node + 1
-        q = 2 * child
-        if q >= n:
+        if 4 * node + 2 >= n:
             break
-        if q + 2 < n and less(
-            arena[o + q + 2, 0], arena[o + q + 2, 1], arena[o + q, 0], arena[o + q, 1]
-        ):
-            q, child = q + 2, child + 1
+        child = lower_child(arena, o, n, node)
+        q = 2 * child
         b, j = arena[o + q, 0], arena[o + q, 1]
         if not less(b, j, a, i):
             break

@@ -66,7 +66,7 @@ from lser.replay.ranking import rank_all, rank_down, rank_up
 from lser.types import Float32, Int64
 
 DROP, NO_ROOM = -1, -2
-_AHEAD = 8  # rows of a block
+_GROUP = 16  # rows of a block
 
 
 @kernel
@@ -249,20 +249,53 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 
 
 @kernel
-def _foresee(h: Int64, codes: UInt32, k: Num) -> None:
-    """Bring what the next rows of a block will need into the cache, one step of each at a time."""
-    prefetch(int64_at(h[TABLE], h[MASK] + 1, 1), probe(h, np.int64(codes[k + _AHEAD])))
-    bucket = find(h, np.int64(codes[k + _AHEAD - 2]))
-    if bucket >= 0:
-        prefetch(records(h), bucket * FIELDS)
-    bucket = find(h, np.int64(codes[k + _AHEAD - 4]))
-    if bucket >= 0:
-        for line in range(4):  # the first three levels of its heap
-            prefetch(entries(h), 2 * (records(h)[bucket, START] + 4 * line))
-    bucket = find(h, np.int64(codes[k + _AHEAD - 6]))
-    if bucket >= 0 and h[SIZE] == h[CAPACITY]:
-        slot = entries(h)[records(h)[bucket, START], 0] & heap.SLOT  # likely to be replaced
-        prefetch(int64_at(h[IDS], h[CAPACITY], 1), slot)
+def _foresee(
+    h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num, buckets: Int64, nodes: Int64
+) -> None:
+    """Bring what rows start .. stop will need into the cache, one step of all at a time.
+
+    Each step needs what the step before it has fetched; taken together, all rows wait once.
+    """
+    table, arena, links = records(h), entries(h), int64_at(h[TABLE], h[MASK] + 1, 1)
+    for k in range(start, stop):
+        prefetch(links, probe(h, np.int64(codes[k])))
+    for k in range(start, stop):
+        buckets[k - start] = find(h, np.int64(codes[k]))
+        if buckets[k - start] >= 0:
+            prefetch(table, buckets[k - start] * FIELDS)
+    for k in range(stop - start):
+        if buckets[k] >= 0:
+            at = table[buckets[k], START]
+            prefetch(arena, 2 * at)
+            prefetch(arena, 2 * (at + 2))  # the two nodes below
+    if h[SIZE] < h[CAPACITY] or h[FIFO]:
+        return
+    for k in range(start, stop):
+        nodes[k - start] = -1
+        if buckets[k - start] >= 0:
+            word = arena[table[buckets[k - start], START], 0]
+            if heap.order_key(rows[k, h[REWARD]]) >= word >> 32:  # it will be replaced
+                nodes[k - start] = 0 if table[buckets[k - start], COUNT] > 2 else -1
+                prefetch(int64_at(h[IDS], h[CAPACITY], 1), word & heap.SLOT)
+    _foresee_sinking(h, buckets[: stop - start], nodes)
+
+
+@kernel
+def _foresee_sinking(h: Int64, buckets: Int64, nodes: Int64) -> None:
+    """Walk down from `nodes` to the leaves as newcomers will that are better than all they meet."""
+    table, arena = records(h), entries(h)
+    walking = True
+    while walking:
+        walking = False
+        for k in range(len(buckets)):
+            if nodes[k] < 0:
+                continue
+            at, n = table[buckets[k], START], table[buckets[k], COUNT]
+            child = heap.lower_child(arena, at, n, nodes[k])
+            nodes[k] = child if 4 * child + 2 < n else -1
+            if nodes[k] >= 0:
+                prefetch(arena, 2 * (at + 4 * child + 2))
+                walking = True
 
 
 @kernel
@@ -273,9 +306,11 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
     """
     held = int64_at(h[IDS], h[CAPACITY], 1)
     stop = len(rows)
+    group = min(_GROUP, stop - start)
+    buckets, nodes = np.empty(group, np.int64), np.empty(group, np.int64)
     for k in range(start, len(rows)):
-        if k + _AHEAD < len(rows):
-            _foresee(h, codes, k)
+        if (k - start) % _GROUP == 0 and group > 1:
+            _foresee(h, rows, codes, k, min(k + _GROUP, len(rows)), buckets, nodes)
         slot = store(h, np.int64(codes[k]), heap.order_key(rows[k, h[REWARD]]))
         if slot == NO_ROOM:
             stop = k

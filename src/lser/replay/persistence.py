@@ -26,7 +26,7 @@ MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channel
 VERSION = 2
 _PREFIX = struct.Struct("<8sIII")
 _ALIGN = 64
-_PART = 2**18
+_PART = 2**22
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 
 
@@ -148,7 +148,7 @@ def _plain(name: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
 
 
 def _parts(array: NDArray[np.generic]) -> Iterator[memoryview]:
-    """The bytes of an array in parts that the cache holds from the checksum to the copy."""
+    """The bytes of an array in parts that a cache holds from the checksum to the copy."""
     whole = array.reshape(-1).view(np.uint8).data
     for start in range(0, len(whole), _PART):
         yield whole[start : start + _PART]
