@@ -109,7 +109,7 @@ def _panel_part(panel: Panel, study: Study, seed: int) -> Part:
 
 
 def _panel_figures(panel: Panel, study: Study, seed: int) -> list[Figure]:
-    where, metric, command = tables.place(panel), name_of(panel.metric), _command(study)
+    where, metric, command = tables.place(panel), name_of(panel.metric), _command(panel)
     tall = (4.8, 1.6 + 0.27 * len(panel.arms))
     found = []
     if any(arm.areas for arm in panel.arms):
@@ -170,7 +170,7 @@ def _times_section(study: Study) -> list[Section]:
         return []
     drawn = [
         render(
-            f"{panel.name}-time", plots.running_time(panel), command=_command(study),
+            f"{panel.name}-time", plots.running_time(panel), command=_command(panel),
             alt=f"Wall time by part on {tables.place(panel)}. {wording.running_time(panel)}",
             sentence=f"{tables.place(panel)}: {wording.running_time(panel)}",
             size=(4.8, 1.6 + 0.27 * len(panel.arms)),
@@ -207,12 +207,13 @@ def _save(folder: Path, sections: list[Section], more: tuple[tables.Table, ...])
         (folder / "tables" / f"{table.name}.md").write_text(table.markdown(), encoding="utf-8")
 
 
-def _command(study: Study) -> str:
-    """The command behind most runs of a study."""
-    if not study.commands:
+def _command(source: Study | Panel) -> str:
+    """The command behind most runs of a study or a panel."""
+    commands = source.commands
+    if not commands:
         return ""
-    more = len(study.commands) - 1
-    return study.commands[0] + (f"  (and {count(more, 'more command')})" if more else "")
+    more = len(commands) - 1
+    return commands[0] + (f"  (and {count(more, 'more command')})" if more else "")
 
 
 def _settings(panel: Panel) -> str:

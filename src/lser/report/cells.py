@@ -92,6 +92,11 @@ class Panel:
         return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
     @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands behind its runs, the most common first."""
+        return commands_of(run for arm in self.arms for run in arm.runs)
+
+    @property
     def seeds(self) -> int:
         """The smallest number of seeds of any arm."""
         return min(len(arm.runs) for arm in self.arms)
@@ -119,6 +124,12 @@ def studies(records: Iterable[Record]) -> list[Study]:
     return [_study(name, groups[name]) for name in sorted(groups, key=_rank(STUDIES))]
 
 
+def commands_of(runs: Iterable[Record]) -> tuple[str, ...]:
+    """The commands behind `runs`, the most common first."""
+    found = Counter(str(run.meta["command"]) for run in runs if run.meta.get("command"))
+    return tuple(command for command, _ in found.most_common())
+
+
 def rng_for(seed: int, *names: str) -> np.random.Generator:
     """A generator of its own for each estimate: adding runs elsewhere leaves it as it was."""
     return np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])
@@ -137,12 +148,12 @@ def _study(name: str, records: Sequence[Record]) -> Study:
             setting = f"{setting}, {length}" if setting else length
         panels[simulator, setting].append(record)
     order = sorted(panels, key=lambda key: (_rank(SIMULATORS)(key[0]), natural(key[1])))
-    commands = Counter(str(r.meta["command"]) for r in usable if r.meta.get("command"))
+    commands = commands_of(usable)
     return Study(
         name=name,
         panels=tuple(_panel(name, *key, panels[key]) for key in order),
         left_out=tuple(left_out),
-        commands=tuple(command for command, _ in commands.most_common()),
+        commands=commands,
     )
 
 
