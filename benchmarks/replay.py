@@ -1,12 +1,13 @@
 """How fast the memories are, beside each other in one run: `python benchmarks/replay.py`.
 
 Repetitions are interleaved, medians taken and processor time counted, so that ratios hold on a
-machine with other work; absolute numbers do not. At the default capacity all memories together
-need about 14 GB.
+machine with other work; absolute numbers do not. The memories are measured in groups that fit in
+10 GB together; each group has the packed ring, by whose rate in the first group all are scaled.
 """
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -22,11 +23,17 @@ from rich.table import Table
 
 from replay_peers import ACTION, BATCH, OBSERVATION, PackedRing, contenders, versions
 
+os.environ["OMP_NUM_THREADS"] = "1"  # torch's threads would wait for each other
+ROOT = Path(__file__).resolve().parents[1]
+RING, UNIFORM = "packed ring", "lser uniform"
 ONCE = {"SB3 x64": (64,), "SB3 x1024": (1024,), "SB3": (1,)}  # block sizes a buffer can take
+MEASURED = ("LSER greedy", RING, "five arrays", "SB3", "TorchRL", "cpprb")  # resident memory
+PARTLY = {"Tianshou": 200_000, "Tianshou PER": 200_000}  # filling them takes minutes
 NOTES = (
     "SB3 writes one transition of each of n environments: blocks go to buffers with n_envs = 64 "
     "and 1024 (131,072 transitions); their draws are not measured.",
-    "Tianshou adds one transition at a time. PER rows: a draw includes the update of priorities.",
+    "Tianshou adds one transition at a time, and holds 200,000 of the 1,000,000 here, which "
+    "favours it. PER rows: a draw includes the update of priorities.",
     "TorchRL's PrioritizedSampler needs a C++ extension that its wheels do not load with "
     "torch 2.13 (pytorch/rl#3508): its uniform sampler is measured.",
 )
@@ -67,19 +74,57 @@ def pusher(contender: Any, blocks: list[tuple[np.ndarray, ...]]) -> Any:
     return lambda: contender.push(blocks[next(turn) % len(blocks)])
 
 
+def rising(contender: Any, blocks: list[tuple[np.ndarray, ...]]) -> Any:
+    """Pushes whose rewards rise: a full memory stores every row instead of dropping most."""
+    turn = iter(range(sys.maxsize))
+
+    def push() -> None:
+        block = blocks[next(turn) % len(blocks)]
+        block[2][:] += 11
+        contender.push(block)
+
+    return push
+
+
+def groups(names: list[str]) -> list[list[str]]:
+    """The names in groups that fit in memory together, each with the packed ring."""
+    slow = ["Tianshou", "Tianshou PER", "literal LSER"]
+    kinds = [n for n in names if n.startswith("lser ") and n not in ("lser per", "lser uniform")]
+    first = [n for n in names if n not in (*slow, *kinds)]
+    rest = [kinds[k : k + 8] for k in range(0, len(kinds), 8)]
+    return [first, *([RING, *[n for n in g if n in names]] for g in (slow, *rest))]
+
+
+def in_groups(
+    capacity: int, queries: np.ndarray, blocks: Any, only: list[str] | None, options: Any, log: Any
+) -> dict[str, dict[str, float]]:
+    """`speeds` of all groups on the scale of the first."""
+    result: dict[str, dict[str, float]] = {}
+    names = [n for n in contenders(capacity, queries) if not only or n in only or n == RING]
+    for group in groups(names):
+        built = build(capacity, queries, blocks, group, log)
+        for operation, rates in speeds(built, blocks, options.repetitions, options.seconds).items():
+            known = result.setdefault(operation, dict(rates))
+            scale = known[RING] / rates[RING]
+            known |= {n: r * scale for n, r in rates.items() if n not in known}
+        built.clear()
+    return result
+
+
 def build(
-    capacity: int, queries: np.ndarray, blocks: Any, only: list[str] | None, log: Console
+    capacity: int, queries: np.ndarray, blocks: Any, only: list[str], log: Console
 ) -> dict[str, Any]:
     """The contenders, full."""
     built = {}
     for name, make in contenders(capacity, queries).items():
-        if only and name not in only:
+        if name not in only:
             continue
         size = ONCE.get(name, (1024,))[0]
         start = time.perf_counter()
         try:
             contender = make()
             room = min(capacity, 131_072) if name in ("SB3 x64", "SB3 x1024") else capacity
+            room = min(room, PARTLY.get(name, room))
             for k in range(-(-room // size)):
                 contender.push(blocks[size][k % len(blocks[size])])
             contender.sample()
@@ -149,19 +194,23 @@ def filing(rng: np.random.Generator, centres: np.ndarray, repetitions: int) -> d
             contender.push(traffic(rng, size, centres) if size > 1 else block)
     seconds: dict[str, list[float]] = {n: [] for n in names}
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(repetitions):
+        for _ in range(repetitions + 1):  # the first one warms up
             for name, contender in built.items():
                 start = time.perf_counter()
                 contender.save(Path(folder) / name)
                 contender.load(Path(folder) / name)
                 seconds[name].append(time.perf_counter() - start)
-    return {n: median(s) for n, s in seconds.items()}
+    return {n: median(s[1:]) for n, s in seconds.items()}
 
 
 def growth(largest: int, repetitions: int, seconds: float) -> dict[int, dict[str, float]]:
-    """Rates of LSER and the packed ring from 10^4 transitions on, with narrow rows (8, 2)."""
+    """Rates of LSER and the packed ring from 10^4 transitions on, with narrow rows (8, 2).
+
+    Rewards rise, so that every row is stored at every size: a small memory full of the best would
+    only drop, a large one would still store.
+    """
     from lser.replay import LocalityReplay
-    from replay_peers import Ours
+    from replay_peers import Ours, RandomSlots
 
     rng = np.random.default_rng(1)
     centres = rng.standard_normal((100_000, 8), np.float32)
@@ -171,11 +220,12 @@ def growth(largest: int, repetitions: int, seconds: float) -> dict[int, dict[str
     while capacity <= largest:
         replay = LocalityReplay(capacity, 8, 2, bits=10, greedy=1)
         both = {"LSER": Ours(replay, centres), "ring": PackedRing(capacity, 8, 2)}
-        for contender in both.values():
+        scattered = {"random slots": RandomSlots(capacity, 8, 2)}
+        for contender in (both | scattered).values():
             for k in range(-(-capacity // 8192)):
                 contender.push(tuple(f[:capacity] for f in blocks[8192][k % 200]))
         pushes = interleaved(
-            {n: pusher(c, blocks[64]) for n, c in both.items()}, repetitions, seconds
+            {n: rising(c, blocks[64]) for n, c in (both | scattered).items()}, repetitions, seconds
         )
         draws = interleaved({n: c.sample for n, c in both.items()}, repetitions, seconds)
         result[capacity] = {f"{n} push 64": r * 64 / 1e3 for n, r in pushes.items()}
@@ -255,6 +305,13 @@ def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
             rings = first[f"ring {operation}"] / last[f"ring {operation}"]
             what = f"slowdown of {operation}, {sizes[0]:,} to {sizes[-1]:,} / ring's"
             want(what, ours / rings, "<=", 1.5)
+    s = r["speeds"][draw]
+    others = [n for n in ("cpprb PER", "Tianshou PER") if n in s]
+    if others and "lser per" in s:
+        fastest = max(others, key=lambda n: s[n])
+        want(f"PER sample + update / {fastest}", ratio(draw, "lser per", fastest), ">=", 1)
+    for name in sorted(n for n in s if n.startswith("lser ") and n not in ("lser per", UNIFORM)):
+        want(f"{name} sample / our uniform's", ratio(draw, name, UNIFORM), ">=", 0.5)
     want("fallback over 1,000,000 codes, ms", r["fallback_ms"][1_000_000], "<=", 2)
     want("import lser, s", r["import_s"]["lser"], "<=", 1)
     return rows
@@ -291,7 +348,7 @@ def draw_figure(r: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(r["speeds"]), figsize=(15, 6), constrained_layout=True)
+    figure, axes = pyplot.subplots(1, len(r["speeds"]), figsize=(16, 8), constrained_layout=True)
     for axis, (operation, rates) in zip(axes, r["speeds"].items(), strict=True):
         names = sorted(rates, key=lambda n: rates[n])
         colours = ["#0072B2" if n.lower().startswith("lser") else "#999999" for n in names]
@@ -301,7 +358,7 @@ def draw_figure(r: dict[str, Any], path: Path) -> None:
         axis.set(title=operation, xlabel=unit)
         axis.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Replay memories at {r['capacity']:,} transitions (blue: this library)")
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 
 
@@ -309,18 +366,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--capacity", type=int, default=1_000_000)
     parser.add_argument("--growth-to", type=int, default=10_000_000)
-    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of each repetition")
     parser.add_argument("--quick", action="store_true", help="small memories, a minute or two")
-    parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "speed_replay.json")
     parser.add_argument(
         "--only", nargs="+", help="just these memories, by their names in the table"
     )
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    capacity, seconds = options.capacity, 0.1
+    capacity = options.capacity
     if options.quick:
         capacity, options.growth_to, options.repetitions = min(capacity, 50_000), 100_000, 3
-        seconds = 0.03
+        options.seconds = 0.03
     if options.memory_of:
         print(memory_of(options.memory_of, capacity))
         return
@@ -331,27 +389,25 @@ def main() -> None:
         size: [traffic(rng, size, centres) for _ in range(count)]
         for size, count in ((1, 4096), (64, 256), (1024, 64))
     }
-    built = build(capacity, centres, blocks, options.only, log)
     result: dict[str, Any] = {
         "machine": platform.platform(),
         "python": platform.python_version(),
         "versions": versions(),
         "capacity": capacity,
-        "speeds": speeds(built, blocks, options.repetitions, seconds),
+        "speeds": in_groups(capacity, centres, blocks, options.only, options, log),
     }
-    names = [n for n in built if not n.startswith("SB3 x")]
-    built.clear()
     log.print("memory, files, growth, fallback, import")
-    result["memory"] = memory(names if not options.quick else ["LSER greedy"], capacity)
+    sized = [n for n in MEASURED if n in result["speeds"]["push 64"] or n == "SB3"]
+    result["memory"] = memory(sized if not options.quick else ["LSER greedy"], capacity)
     if not options.quick:
-        result["filing"] = filing(rng, centres, 3)
-    result["growth"] = growth(options.growth_to, options.repetitions, seconds)
-    result["fallback_ms"] = fallback(seconds)
+        result["filing"] = filing(rng, centres, 5)
+    result["growth"] = growth(options.growth_to, options.repetitions, options.seconds)
+    result["fallback_ms"] = fallback(options.seconds)
     result["import_s"] = import_seconds()
     result["targets"] = targets(result)
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "replay.json").write_text(json.dumps(result, indent=1))
-    draw_figure(result, options.out / "replay.png")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(result, indent=1) + "\n")
+    draw_figure(result, options.output.with_suffix(".svg"))
     show(result)
 
 
