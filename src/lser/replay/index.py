@@ -249,14 +249,13 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 
 
 @kernel
-def _foresee(
-    h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num, buckets: Int64, nodes: Int64
-) -> None:
+def _foresee(h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num) -> None:
     """Bring what rows start .. stop will need into the cache, one step of all at a time.
 
     Each step needs what the step before it has fetched; taken together, all rows wait once.
     """
     table, arena, links = records(h), entries(h), int64_at(h[TABLE], h[MASK] + 1, 1)
+    buckets, nodes = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
     for k in range(start, stop):
         prefetch(links, probe(h, np.int64(codes[k])))
     for k in range(start, stop):
@@ -277,7 +276,7 @@ def _foresee(
             if heap.order_key(rows[k, h[REWARD]]) >= word >> 32:  # it will be replaced
                 nodes[k - start] = 0 if table[buckets[k - start], COUNT] > 2 else -1
                 prefetch(int64_at(h[IDS], h[CAPACITY], 1), word & heap.SLOT)
-    _foresee_sinking(h, buckets[: stop - start], nodes)
+    _foresee_sinking(h, buckets, nodes)
 
 
 @kernel
@@ -306,11 +305,9 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
     """
     held = int64_at(h[IDS], h[CAPACITY], 1)
     stop = len(rows)
-    group = min(_GROUP, stop - start)
-    buckets, nodes = np.empty(group, np.int64), np.empty(group, np.int64)
     for k in range(start, len(rows)):
-        if (k - start) % _GROUP == 0 and group > 1:
-            _foresee(h, rows, codes, k, min(k + _GROUP, len(rows)), buckets, nodes)
+        if (k - start) % _GROUP == 0 and k + 1 < len(rows):
+            _foresee(h, rows, codes, k, min(k + _GROUP, len(rows)))
         slot = store(h, np.int64(codes[k]), heap.order_key(rows[k, h[REWARD]]))
         if slot == NO_ROOM:
             stop = k
