@@ -352,8 +352,11 @@ def draw_figure(r: dict[str, Any], path: Path) -> None:
     for axis, (operation, rates) in zip(axes, r["speeds"].items(), strict=True):
         names = sorted(rates, key=lambda n: rates[n])
         colours = ["#0072B2" if n.lower().startswith("lser") else "#999999" for n in names]
-        axis.barh(names, [rates[n] for n in names], color=colours)
+        bars = axis.barh(names, [rates[n] for n in names], color=colours)
+        axis.bar_label(bars, [f"{rates[n]:,.3g}" for n in names], padding=2, fontsize=8)
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter("")
+        axis.set_xlim(min(rates.values()) / 2, max(rates.values()) * 4)
         unit = "thousand batches/s" if operation.startswith("sample") else "thousand transitions/s"
         axis.set(title=operation, xlabel=unit)
         axis.spines[["top", "right"]].set_visible(False)
