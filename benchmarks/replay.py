@@ -353,7 +353,12 @@ def draw_figure(r: dict[str, Any], path: Path) -> None:
         names = sorted(rates, key=lambda n: rates[n])
         colours = ["#0072B2" if n.lower().startswith("lser") else "#999999" for n in names]
         bars = axis.barh(names, [rates[n] for n in names], color=colours)
-        axis.bar_label(bars, [f"{rates[n]:,.3g}" for n in names], padding=2, fontsize=8)
+        axis.bar_label(
+            bars,
+            [f"{rates[n]:,.0f}" if rates[n] >= 100 else f"{rates[n]:.3g}" for n in names],
+            padding=2,
+            fontsize=8,
+        )
         axis.set_xscale("log")
         axis.xaxis.set_minor_formatter("")
         axis.set_xlim(min(rates.values()) / 2, max(rates.values()) * 4)
