@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lser import theory
-from lser.replay.hashing import SimHash
+from lser.replay.hashing import E2LSH, SimHash
 
 mpl.use("Agg")
 mpl.rcParams |= {"svg.hashsalt": "lser", "font.size": 9, "axes.spines.top": False}
@@ -30,9 +30,23 @@ def draw_lemma(axes: Axes) -> None:
     printed = [theory.lemma_1(c, w, e, form="printed").lower for e in errors]
     true = [theory.e2lsh_collision(c + e, w) for e in errors]
     axes.fill_between(errors, true, printed, where=np.greater(printed, true), color="C3", alpha=0.2)
+    marks = np.linspace(0.025, 0.3, 6)
+    axes.plot(marks, [simulated(c + e, w) for e in marks], "ko", ms=4, label="the encoder")
+    axes.plot(marks, [simulated(c - e, w) for e in marks], "ko", ms=4)
     axes.set(xlabel="error e of the distance", ylabel="collision probability", ylim=(0.5, 1.0))
     axes.set_title("Lemma 1 at c = 1, w = 4\nshaded: the printed bound is false")
-    axes.legend(loc="lower left")
+    axes.legend(loc="lower left", fontsize=8)
+
+
+def simulated(distance: float, width: float, draws: int = 40_000) -> float:
+    """How often the encoder's cells of two points at `distance` agree."""
+    step = np.array([[0.0] * 4, [distance, 0.0, 0.0, 0.0]], np.float32)
+    hits = [
+        np.mean(cells[0] == cells[1])
+        for seed in range(draws // 32)
+        for cells in (E2LSH(4, functions=32, width=width, seed=seed).cells(step),)
+    ]
+    return float(np.mean(hits))
 
 
 def draw_recall(axes: Axes) -> None:

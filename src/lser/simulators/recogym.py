@@ -111,7 +111,7 @@ class RecoGym:
         """The product (n,) each action recommends; ties go to the lower index."""
         if self.params.actions == "discrete":
             return np.ascontiguousarray(action, dtype=np.int64)
-        if self.params.actions == "scores":
+        if self.params.actions == "continuous":
             return np.asarray(action.argmax(axis=1))
         rows = max(1, 2**22 // self.params.num_products)  # bounds the table of scores
         blocks = [action[i : i + rows] for i in range(0, len(action), rows)]

@@ -35,7 +35,7 @@ class Params:
     """Version 0: groups of products between which users do not move."""
     phi_var: float = 0.1
     """Version 0: variance between what is viewed and what is clicked."""
-    actions: Literal["scores", "embedding", "discrete"] = "scores"
+    actions: Literal["continuous", "embedding", "discrete"] = "continuous"
     """A score per product, a point in the co-view embedding, or the product itself."""
     observation: Literal["counts", "log_counts", "embedding"] = "counts"
     """How the views so far are told: per product, on a log scale, or in the embedding."""
@@ -73,7 +73,7 @@ class Params:
         for name, known in (
             ("version", (0, 1)),
             ("time_generator", ("default", "normal")),
-            ("actions", ("scores", "embedding", "discrete")),
+            ("actions", ("continuous", "embedding", "discrete")),
             ("observation", ("counts", "log_counts", "embedding")),
         ):
             if getattr(self, name) not in known:
