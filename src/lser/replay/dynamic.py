@@ -15,7 +15,6 @@ from lser.replay.base import State, check_count, check_fraction, check_sample
 from lser.replay.checks import check_feedback, check_number
 from lser.replay.id_index import IdIndex
 from lser.replay.persistence import rng_from_state, rng_state, save
-from lser.replay.prioritized import importance, stratified
 from lser.replay.sessions import Session, Sessions, stream_labels
 from lser.replay.store import Store
 from lser.replay.sum_tree import SumTree
@@ -154,13 +153,11 @@ class DynamicReplay:
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
         """Draw `batch_size` transitions from one random shard that holds any."""
         size = check_sample(batch_size, len(self))
-        filled = [shard for shard in self._shards if shard.tree.total > 0]
+        filled = [shard for shard in self._shards if not shard.tree.empty]
         shard = filled[int(self._rng.integers(len(filled)))]
-        slots = shard.tree.find(stratified(self._rng, size))
-        if not self.prioritized:
-            return self._store.batch(slots + shard.first)
-        # The factor N cancels when the weights are scaled by the largest of the batch.
-        return self._store.batch(slots + shard.first, importance(shard.tree, slots, 1, self.beta))
+        beta = self.beta if self.prioritized else 0.0  # a power of 0 makes every weight 1
+        slots, weights = shard.tree.draw(self._rng.random(size), beta)
+        return self._store.batch(slots + shard.first, weights)
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:
         """Set the priorities of sampled transitions; ids no longer held are skipped."""

@@ -13,8 +13,8 @@ from lser.replay.base import State, check_count, check_fraction, check_sample
 from lser.replay.checks import check_feedback, check_number
 from lser.replay.persistence import rng_from_state, rng_state, save
 from lser.replay.store import Store
-from lser.replay.sum_tree import Float64, SumTree
-from lser.types import Batch, Float32, Int64
+from lser.replay.sum_tree import SumTree
+from lser.types import Batch, Int64
 
 
 class PrioritizedReplay:
@@ -79,10 +79,9 @@ class PrioritizedReplay:
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
         """Draw `batch_size` transitions, one from each of as many equal shares of the total."""
         size = check_sample(batch_size, len(self))
-        slots = self._tree.find(stratified(self._rng, size))
         beta = annealed(self.beta, 1.0, self._draws, self.anneal)
         self._draws += 1
-        return self._store.batch(slots, importance(self._tree, slots, len(self), beta))
+        return self._store.batch(*self._tree.draw(self._rng.random(size), beta))
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:
         """Set the priorities of sampled transitions; ids no longer held are skipped."""
@@ -141,16 +140,3 @@ class PrioritizedReplay:
 def annealed(start: float, end: float, draws: int, over: int) -> float:
     """The value after `draws` of the `over` calls in which it moves linearly from start to end."""
     return start + (end - start) * min(draws / over, 1.0)
-
-
-def stratified(rng: np.random.Generator, size: int) -> Float64:
-    """One uniform point from each of `size` equal parts of [0, 1)."""
-    points: Float64 = (np.arange(size) + rng.random(size)) / size
-    return points
-
-
-def importance(tree: SumTree, slots: Int64, held: int, beta: float) -> Float32:
-    """The weights (N P)^-beta of the drawn slots over the largest of them, (b,)."""
-    weights = (tree.priorities[slots] * (held / tree.total)) ** -beta
-    scaled: Float32 = (weights / weights.max()).astype(np.float32)
-    return scaled

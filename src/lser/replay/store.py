@@ -210,7 +210,10 @@ class Store:
             "path": None if self.path is None else str(self.path),
             "written": self.written,
         }
-        return State(config, {"rows": self.rows[:top], "ids": self.ids[:top]})
+        rows, ids = self.rows[:top], self.ids[:top]
+        if len(used) < top:  # what was never written is whatever the memory held before
+            rows = np.where(ids[:, None] >= 0, rows, np.float32(0))
+        return State(config, {"rows": rows, "ids": ids})
 
     @classmethod
     def from_state(cls, state: State) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser.replay.compiled import kernel, prefetch
-from lser.types import Int64
+from lser.types import Float32, Int64
 
 WIDTH = 8
 
@@ -42,6 +42,11 @@ class SumTree:
         """The sum of all priorities."""
         return float(self._nodes[-WIDTH:].sum())
 
+    @property
+    def empty(self) -> bool:
+        """Whether every priority is zero."""
+        return not any(self._nodes[-WIDTH:].tolist())
+
     def set(self, slots: Int64, priorities: ArrayLike) -> None:
         """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
         values = np.empty(len(slots))
@@ -53,6 +58,16 @@ class SumTree:
         slots = np.empty(len(points), dtype=np.int64)
         _find(self._nodes, self._starts, points, slots)
         return slots
+
+    def draw(self, uniforms: Float64, beta: float) -> tuple[Int64, Float32]:
+        """Draw a slot from each of n equal shares of the total, given n uniforms of [0, 1).
+
+        With them come the importance weights (N P)^-beta over the largest of the batch, in which
+        N and the total cancel: they are (p / least p)^-beta.
+        """
+        slots, weights = np.empty(len(uniforms), np.int64), np.empty(len(uniforms), np.float32)
+        _draw(self._nodes, self._starts, uniforms, beta, slots, weights)
+        return slots, weights
 
 
 @kernel
@@ -99,3 +114,24 @@ def _find(nodes: Float64, starts: Int64, points: Float64, slots: Int64) -> None:
             slots[i] = chosen - starts[level]
             if level > 0:
                 prefetch(nodes, starts[level - 1] + slots[i] * WIDTH)
+
+
+@kernel
+def _draw(
+    nodes: Float64,
+    starts: Int64,
+    uniforms: Float64,
+    beta: float,
+    slots: Int64,
+    weights: Float32,
+) -> None:
+    size = len(uniforms)
+    points = np.empty(size)
+    for i in range(size):
+        points[i] = (i + uniforms[i]) / size
+    _find(nodes, starts, points, slots)
+    least = np.inf
+    for i in range(size):
+        least = min(least, nodes[slots[i]])
+    for i in range(size):
+        weights[i] = (nodes[slots[i]] / least) ** -beta
