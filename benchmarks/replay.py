@@ -310,8 +310,13 @@ def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
     if others and "lser per" in s:
         fastest = max(others, key=lambda n: s[n])
         want(f"PER sample + update / {fastest}", ratio(draw, "lser per", fastest), ">=", 1)
-    for name in sorted(n for n in s if n.startswith("lser ") and n not in ("lser per", UNIFORM)):
-        want(f"{name} sample / our uniform's", ratio(draw, name, UNIFORM), ">=", 0.5)
+    for name in ("lser der", "lser ser", "lser her", "lser aer"):
+        first = ", at its first draw" if name == "lser aer" else ""
+        want(f"{name} sample / our uniform's{first}", ratio(draw, name, UNIFORM), ">=", 0.5)
+    half = ratio(draw, "lser aer, 2.5 candidates", UNIFORM)
+    if half is not None:  # 4 candidates fall to 1 over the first half of a training
+        whole = 2 / (1 / half + 1)
+        want("lser aer sample / our uniform's, over a training", whole, ">=", 0.5)
     want("fallback over 1,000,000 codes, ms", r["fallback_ms"][1_000_000], "<=", 2)
     want("import lser, s", r["import_s"]["lser"], "<=", 1)
     return rows

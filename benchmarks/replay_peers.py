@@ -125,6 +125,16 @@ class Ours:
         return load_replay(path)
 
 
+class Aiming(Ours):
+    """Hindsight replay: observations end in the goal, here always the highest."""
+
+    def push(self, block: Block) -> None:
+        """Store a block, aimed at the highest goal."""
+        observation, following = block[0].copy(), block[3].copy()
+        observation[:, -1] = following[:, -1] = 1.0
+        self.replay.extend(observation, *block[1:3], following, *block[4:])
+
+
 class Literal:
     """Algorithm 1 with dicts and sorted lists: the twin of the tests."""
 
@@ -278,6 +288,10 @@ def contenders(capacity: int, queries: np.ndarray) -> dict[str, Callable[[], Any
         replay = KINDS[kind](capacity, OBSERVATION, ACTION)
         return Ours(replay, queries, update=kind == "per")
 
+    def attentive(candidates: float) -> Ours:  # an annealing so slow that the number stays
+        knobs: Any = {"candidates": candidates, "anneal": 10**12}
+        return Ours(KINDS["aer"](capacity, OBSERVATION, ACTION, **knobs), queries)
+
     def lser(**knobs: Any) -> Ours:
         return Ours(LocalityReplay(capacity, OBSERVATION, ACTION, **knobs), queries)
 
@@ -300,6 +314,9 @@ def contenders(capacity: int, queries: np.ndarray) -> dict[str, Callable[[], Any
     for kind in KINDS:
         if kind != "locality":
             builders[f"lser {kind}"] = lambda kind=kind: ours(kind)
+    builders["lser aer"] = lambda: attentive(4.0)
+    builders["lser aer, 2.5 candidates"] = lambda: attentive(2.5)
+    builders["lser her"] = lambda: Aiming(KINDS["her"](capacity, OBSERVATION, ACTION), queries)
     return builders
 
 

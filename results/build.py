@@ -135,8 +135,8 @@ def speed_rows(name: str, data: Any) -> list[str]:
             ]
         case "replay":
             return [
-                f"| {what} | {value:.3g} | {relation} {bound:g} |"
-                for what, value, relation, bound, _ in data["targets"]
+                f"| {what} | {value:.3g}{'' if good else ' (missed)'} | {relation} {bound:g} |"
+                for what, value, relation, bound, good in data["targets"]
                 if value is not None
             ]
         case "learner":
