@@ -58,7 +58,8 @@ def panel_of(study_name: str, simulator: str) -> Panel:
 def score_table(panel: Panel) -> str:
     """Final scores of every memory: mean with its t-interval, and the paired gap to uniform."""
     name = {"ctr": "CTR"}.get(panel.metric, panel.metric.replace("_", " "))
-    lines = [f"| memory | {name} [95 %] | minus uniform [95 %] | seeds |", "|---|---|---|---|"]
+    other = "reference" if panel.reference is None else panel.reference.name
+    lines = [f"| arm | {name} [95 %] | minus {other} [95 %] | seeds |", "|---|---|---|---|"]
     rows = sorted(estimates(panel, seed=SEED), key=lambda row: -row.mean.estimate)
     for row in rows:
         gap = "" if row.versus is None else _interval(row.versus.difference, sign=True)
