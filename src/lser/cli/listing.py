@@ -7,7 +7,7 @@ import tyro
 from rich.table import Table
 
 from lser.cli.display import stdout
-from lser.experiments.catalogue import MEMORIES, SIMULATORS
+from lser.experiments.catalogue import SIMULATORS
 from lser.simulators import SIMULATORS as IDS
 from lser.simulators.weights import WeightsError
 
@@ -67,7 +67,6 @@ def memories(argv: list[str]) -> int:
     rows: list[dict[str, Any]] = [
         {"name": name, **described._asdict()} for name, described in DESCRIBED.items()
     ]
-    assert list(DESCRIBED) == list(MEMORIES)
     return _show(rows, as_json, "Memories (lser train SIMULATOR MEMORY)")
 
 

@@ -71,7 +71,7 @@ def agent_name(config: Agent) -> str:
 
 
 def memory_name(config: Memory) -> str:
-    """The name of the variant: the last listed one that `config` differs from in knobs alone."""
+    """The name of the variant; knobs that make no variant do not change it."""
     marks = ("store", "sampling", "codes", "prioritized", "balanced")  # what makes a variant
     return next(
         name

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from lser.experiments.build import Built, build
 from lser.experiments.catalogue import to_json
@@ -205,9 +204,16 @@ class Run:
         self.recorder.keep(tree["lines"])
 
 
-def run(experiment: Experiment, folder: Path, *, watch: Watcher | None = None, **kw: Any) -> None:
+def run(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    watch: Watcher | None = None,
+    command: str = "",
+    checkpoint_seconds: float = 60.0,
+) -> None:
     """Run (or continue) `experiment` in `folder`."""
-    Run(experiment, folder, **kw).go(watch)
+    Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds).go(watch)
 
 
 @contextmanager
