@@ -52,6 +52,29 @@ def test_actions_stay_within_an_asymmetric_box(make: Make, explore: bool) -> Non
     assert (actions <= HIGH).all()
 
 
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+
+@needs_cuda
+def test_ddpg_on_the_accelerator_learns_what_it_does_on_the_cpu() -> None:
+    one, other = DDPG(6, LOW, HIGH), DDPG(6, LOW, HIGH, device="cuda")
+    for seed in range(20):
+        batch = random_batch(16, 6, 3, seed=seed)
+        assert np.abs(one.learn(batch).td_errors - other.learn(batch).td_errors).max() < 0.01
+    assert np.abs(one.act(observations(64)) - other.act(observations(64))).max() < 0.01
+
+
+@needs_cuda
+@every_agent
+def test_an_agent_on_the_accelerator_learns_and_resumes_exactly(make: Make) -> None:
+    agent, batch = make(6, LOW, HIGH, device="cuda"), random_batch(64, 6, 3, seed=0)
+    errors = [np.square(agent.learn(batch).td_errors).mean() for _ in range(300)]
+    assert errors[-1] < errors[0] / 2
+    again = make(6, LOW, HIGH, device="cuda", seed=1)
+    again.load_state_dict(agent.state_dict())
+    assert_equal(work(agent, range(5)), work(again, range(5)))
+
+
 @every_agent
 def test_a_gymnasium_box_gives_the_same_agent_as_its_bounds(make: Make) -> None:
     box = Box(LOW.astype(np.float32), HIGH.astype(np.float32))

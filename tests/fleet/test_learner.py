@@ -62,6 +62,14 @@ def test_stacked_updates_equal_those_of_each_agent_alone():
     assert [a.state_dict()["actor_adam"]["steps"] for a in stacked.agents] == [20, 21, 20]
 
 
+def test_each_agent_keeps_its_own_discount():
+    discounts, rng = (0.0, 0.5, 0.99), np.random.default_rng(5)
+    alone, stacked = ([agents(discount=d)[0] for d in discounts] for _ in range(2))
+    batches = [batch(rng) for _ in discounts]
+    expected = [agent.learn(b).td_errors for agent, b in zip(alone, batches, strict=True)]
+    assert np.abs(StackedDDPG(stacked, ROWS, "cpu").learn(batches) - expected).max() < 1e-5
+
+
 def test_uploading_and_downloading_changes_nothing():
     alone, rng = agents(), np.random.default_rng(0)
     for agent in alone:

@@ -23,7 +23,7 @@ def test_runs_become_studies_panels_and_arms() -> None:
 def test_studies_split_panels_by_what_they_vary() -> None:
     found = {study.name: study for study in studies(synthetic.small_studies(2))}
     settings = {name: [panel.setting for panel in study.panels] for name, study in found.items()}
-    assert settings["horizon"] == ["continuing", "session"]
+    assert settings["horizon"] == ["continuing, discount 0.99", "session, discount 0.99"]
     assert settings["agents"] == ["ddpg", "sac", "td3"]
     assert settings["ablation"] == ["capacity 10,000", "capacity 100,000", "capacity 1,000,000"]
     assert settings["bazaar-map"][0] == "sparsity 0.02, state dependence 0"

@@ -10,7 +10,7 @@ from lser.experiments.presets import Scale, lasting, preset
 PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
 CONTROLS = ("reward-top", "random-code")
 PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
-PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 3_000, "paper": 90_000}
+PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 10_000, "paper": 90_000}
 
 TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they never meet
 
@@ -34,7 +34,8 @@ def ablation(scale: Scale) -> Iterator[Experiment]:
     """Fig. (f): store and sampling replaced, at capacities where the store rule is reached."""
     for memory in ("lser", "lser-p", "lser-s"):
         for capacity in (10_000, 100_000, 1_000_000):
-            run = replace(_part(scale, memory), capacity=capacity)
+            # as long as the comparison: 100,000 transitions must be reached for it to matter
+            run = replace(preset("virtual-taobao", memory, scale=scale), capacity=capacity)
             yield _cell(run, "ablation", f"{memory} @ 1e{len(str(capacity)) - 1}")
 
 
@@ -56,11 +57,12 @@ def bazaar_map(scale: Scale) -> Iterator[Experiment]:
 
 
 def horizon(scale: Scale) -> Iterator[Experiment]:
-    """Traffic as continuing, or sessions as terminal."""
-    for end in ("continuing", "session"):
+    """Traffic as continuing, or sessions as terminal, then at shorter sight too."""
+    views = (("continuing", 0.99), *(("session", discount) for discount in (0.99, 0.9, 0.5, 0.0)))
+    for end, discount in views:
         for memory in ("lser", "uniform"):
-            run = replace(_part(scale, memory), horizon=end)
-            yield _cell(run, "horizon", f"{memory}, {end}")
+            run = replace(_part(scale, memory), horizon=end, agent=Ddpg(discount=discount))
+            yield _cell(run, "horizon", f"{memory}, {end}, discount {discount:g}")
 
 
 def agents(scale: Scale) -> Iterator[Experiment]:

@@ -30,7 +30,7 @@ def kind(agent: object) -> tuple[object, ...]:
     if agent.device.type != "cpu":
         raise ValueError(f"agents to be stacked must be on the CPU, got {agent.device}")
     rates = agent._actor_adam.rate, agent._critic_adam.rate
-    return (agent.actor.sizes, agent.critics[0].sizes, agent.discount, agent.tau, *rates)
+    return (agent.actor.sizes, agent.critics[0].sizes, agent.tau, *rates)
 
 
 class StackedDDPG:
@@ -53,11 +53,14 @@ class StackedDDPG:
         self.device = torch.device(device)
         first, count = agents[0], len(agents)
         self._observations, self._actions = first.observation_dim, first.action_dim
-        self._discount, self._tau = first.discount, first.tau
+        self._tau = first.tau
         self._actor = self._network(first.actor, first._actor_adam)
         self._critic = self._network(first.critics[0], first._critic_adam)
         self._centre = torch.stack([a._centre for a in agents]).unsqueeze(1).to(self.device)
         self._half = torch.stack([a._half for a in agents]).unsqueeze(1).to(self.device)
+        self._discount = torch.tensor(
+            [[[agent.discount]] for agent in agents], dtype=torch.float32, device=self.device
+        )
         # [observation | action | reward | next observation | terminated | weight]
         self._width = 2 * self._observations + self._actions + 3
         shape = (count, batch_size, self._width)

@@ -197,7 +197,7 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
         if world not in sizes:
             env = make_env(experiment, 1)
             sizes[world] = env.single_observation_space.shape, env.single_action_space.shape
-        key = (sizes[world], replace(agent, noise_scale=0.0), _pace(experiment))
+        key = (sizes[world], replace(agent, noise_scale=0.0, discount=0.0), _pace(experiment))
         found.setdefault(key, []).append(job)
     return [sorted(group, key=_length_and_cell) for group in found.values()]
 

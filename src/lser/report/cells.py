@@ -193,6 +193,8 @@ def _place(record: Record) -> tuple[str, str]:
     if which == "simulator":
         sparsity, dependence = map_coordinates(record)
         setting = f"sparsity {sparsity:g}, state dependence {dependence:g}"
+    elif which == "horizon":
+        setting = f"{experiment['horizon']}, discount {experiment['agent']['discount']:g}"
     elif which:
         value = experiment.get(which, "")
         setting = str(value["name"] if isinstance(value, dict) else value)
