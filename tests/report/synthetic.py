@@ -52,8 +52,9 @@ def record(
         path=Path("runs"),
         experiment={
             "study": study, "label": label, "simulator": simulator, "memory": memory,
-            "agent": {"name": agent, "discount": 0.99}, "users": 10, "sessions": sessions, "horizon": horizon,
-            "batch_size": 128, "capacity": capacity, "seed": seed, "metric": metric,
+            "agent": {"name": agent, "discount": 0.99}, "users": 10, "sessions": sessions,
+            "horizon": horizon, "batch_size": 128, "capacity": capacity, "seed": seed,
+            "metric": metric,
         },
         meta={
             "status": status,
