@@ -67,7 +67,7 @@ def test_unfinished_failed_and_repeated_runs_are_left_out_with_the_reason() -> N
 def test_runs_of_unlike_length_are_never_pooled() -> None:
     runs = [synthetic.record("s", "lser", 0, level=0.5, sessions=n) for n in (100, 1000)]
     panels = studies(runs)[0].panels
-    assert [panel.setting for panel in panels] == ["100 sessions", "1000 sessions"]
+    assert [panel.setting for panel in panels] == ["100 sessions", "1,000 sessions"]
 
 
 def test_curves_are_brought_to_the_sessions_all_runs_cover() -> None:

@@ -144,7 +144,7 @@ def _study(name: str, records: Sequence[Record]) -> Study:
     for record in usable:
         simulator, setting = _place(record)
         if len(budgets[simulator, setting]) > 1:  # runs of unlike length are never pooled
-            length = f"{record.experiment.get('sessions')} sessions"
+            length = f"{record.experiment.get('sessions'):,} sessions"
             setting = f"{setting}, {length}" if setting else length
         panels[simulator, setting].append(record)
     order = sorted(panels, key=lambda key: (_rank(SIMULATORS)(key[0]), natural(key[1])))
