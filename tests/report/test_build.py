@@ -137,3 +137,18 @@ def test_a_single_seed_without_curves_or_times_still_gives_a_report(tmp_path: Pa
     text = build_report(runs, tmp_path).read_text()
     assert "cannot" in text
     assert not re.search(r"\bnan\b", text)
+
+
+def test_a_study_of_running_times_stands_for_those_of_the_comparison(tmp_path: Path) -> None:
+    names = ("lser", "uniform")
+    runs = [
+        synthetic.record(study, name, seed, level=0.5, memory={"name": name})
+        for study in ("comparison", "running-time")
+        for name in names
+        for seed in range(3)
+    ]
+    text = build_report(runs, tmp_path).read_text()
+    assert '<figure id="running-time-virtual-taobao-time">' in text
+    assert '<figure id="comparison-virtual-taobao-time">' not in text
+    assert '<figure id="running-time-virtual-taobao-curves">' not in text
+    assert "running-time" not in (tmp_path / "tables" / "summary.csv").read_text()

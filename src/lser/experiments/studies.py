@@ -45,6 +45,17 @@ def hyperplanes(scale: Scale) -> Iterator[Experiment]:
         yield _cell(replace(_part(scale), memory=Lser(bits=bits)), "hyperplanes", f"{bits} bits")
 
 
+def running_time(scale: Scale) -> Iterator[Experiment]:
+    """The table of running times; for clean figures nothing else should run (--workers 1)."""
+    steps = {"quick": 500, "medium": 5_000, "paper": 100_000}[scale]
+    for platform in PLATFORMS:
+        for memory in (*PAPER_MEMORIES, *CONTROLS):
+            run = preset(platform, memory)
+            sessions = max(1, round(steps / run.session_length))
+            run = replace(run, sessions=sessions, evaluate_every=sessions, final_sessions=100)
+            yield _cell(run, "running-time", memory)
+
+
 def bazaar_map(scale: Scale) -> Iterator[Experiment]:
     """What LSER gains over uniform as sparsity and state-dependence vary."""
     for sparsity in (0.01, 0.02, 0.05):
@@ -88,6 +99,7 @@ def tuning(scale: Scale) -> Iterator[Experiment]:
 
 STUDIES: dict[str, Callable[[Scale], Iterator[Experiment]]] = {
     "comparison": comparison,
+    "running-time": running_time,
     "epsilon": epsilon,
     "ablation": ablation,
     "hyperplanes": hyperplanes,

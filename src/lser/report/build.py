@@ -27,8 +27,14 @@ def build_report(
     if not any(study.panels for study in found):
         raise ValueError(f"records holds no finished run (of {len(runs)})")
     folder = Path(out)
-    sections = [section for study in found if study.panels for section in _sections(study, seed)]
-    overall = (summary_table(runs, seed=seed), numbers_table(runs, seed=seed))
+    sections: list[Section] = []
+    for study in (study for study in found if study.panels):
+        if study.name != "running-time":
+            sections.append(_section(study, seed))
+        if study.name == verdicts.timing_study(found):
+            sections += _times_section(study)
+    scored = [run for run in runs if run.study != "running-time"]
+    overall = (summary_table(scored, seed=seed), numbers_table(scored, seed=seed))
     _save(folder, sections, (*overall, tables.left_out(found)))
     text = page(
         title=title,
@@ -84,10 +90,8 @@ def demo_page(
     return target
 
 
-def _sections(study: Study, seed: int) -> list[Section]:
+def _section(study: Study, seed: int) -> Section:
     name = study.name or "runs"
-    if name == "running-time":
-        return _times_section(study)
     title, question = verdicts.about(study)
     if name == "bazaar-map":
         parts = [_map_part(study, seed)]
@@ -97,8 +101,7 @@ def _sections(study: Study, seed: int) -> list[Section]:
         parts += _overall(study, seed)
     # Elsewhere the captions of the figures already say it all.
     found = verdicts.findings(study, seed=seed) if name == "comparison" else []
-    section = Section(name, title, question, found, parts)
-    return [section, *(_times_section(study) if name == "comparison" else [])]
+    return Section(name, title, question, found, parts)
 
 
 def _panel_part(panel: Panel, study: Study, seed: int) -> Part:

@@ -61,7 +61,8 @@ def in_short(found: list[Study], *, seed: int) -> list[tuple[str, list[str]]]:
     wins: list[str] = []
     others: list[str] = []
     carries: list[str] = []
-    for panel in (p for study in found if study.name != "bazaar-map" for p in study.panels):
+    scored = [study for study in found if study.name not in ("bazaar-map", "running-time")]
+    for panel in (panel for study in scored for panel in study.panels):
         arm, reference = panel.arm("lser"), panel.reference
         if arm is None or reference is None or reference.memory != "uniform":
             continue
@@ -84,7 +85,7 @@ def in_short(found: list[Study], *, seed: int) -> list[tuple[str, list[str]]]:
     times = [
         f"{place(panel)}: {running_time(panel)}"
         for study in found
-        if study.name in ("comparison", "running-time")
+        if study.name == timing_study(found)
         for panel in study.panels
         if len(times_table(panel).rows) > 1
     ]
@@ -102,6 +103,12 @@ def in_short(found: list[Study], *, seed: int) -> list[tuple[str, list[str]]]:
         ("What it costs", times),
     ]
     return [(heading, lines) for heading, lines in groups if lines]
+
+
+def timing_study(found: list[Study]) -> str:
+    """The study whose running times are shown: its own where there is one, or the comparison."""
+    names = {study.name for study in found}
+    return "running-time" if "running-time" in names else "comparison"
 
 
 def standing(panel: Panel, *, seed: int) -> str:
