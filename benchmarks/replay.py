@@ -248,7 +248,7 @@ def fallback(seconds: float) -> dict[int, float]:
         buckets.insert(np.zeros((count, store.layout.width), np.float32), codes[:count])
         turn = iter(range(count, sys.maxsize))
         ask = lambda b=buckets, c=codes, t=turn, n=count: b.pick(  # noqa: E731
-            int(c[n + next(t) % n]), BATCH, 1.0, 0
+            int(c[n + next(t) % n]), BATCH, 1.0
         )
         times[count] = 1e3 / max(rate(ask, seconds) for _ in range(5))
     return times

@@ -1,63 +1,74 @@
 """The pieces of the bucket index, each against a naive version under random traffic."""
 
+import bisect
 import random
 
 import numpy as np
 import pytest
 from twin import jaccard
 
-from lser.replay import Store, compiled, draw, header, heap, index
+from lser.replay import Store, compiled, draw, header, index, ordered
 from lser.replay.buckets import Buckets, Rules
 from lser.replay.nearest import nearest_two
 
 
-def _word(key, slot):
-    return (heap.order_key(np.float32(key)) << 32) | slot
-
-
 def test_order_keys_keep_the_order_of_floats():
     values = np.float32([-3e38, -1.5, -1e-40, 0, 1e-40, 1, 2.5, 3e38])
-    keys = [heap.order_key(v) for v in values]
+    keys = [ordered.order_key(v) for v in values]
     assert keys == sorted(keys)
-    assert [heap.key_value(k) for k in keys] == values.tolist()
-    assert heap.order_key(np.float32(-0.0)) == heap.order_key(np.float32(0.0))
+    assert [ordered.key_value(k) for k in keys] == values.tolist()
+    assert ordered.order_key(np.float32(-0.0)) == ordered.order_key(np.float32(0.0))
 
 
-@pytest.mark.parametrize("tracked", [False, True])
-def test_an_interval_heap_is_a_sorted_list(tracked):
+KEYS = {
+    "ties": lambda rnd, count: rnd.choice([0.0, 1.0, -1.0]),
+    "any": lambda rnd, count: rnd.gauss(0, 1),
+    "rising": lambda rnd, count: float(count),
+    "falling": lambda rnd, count: -float(count),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_bucket_is_a_sorted_list(kind):
     rnd = random.Random(0)
-    arena, offset = np.zeros((300, 2), np.int64), 7
-    positions = np.full(250 if tracked else 0, -1, np.int32)
-    held, free = [], list(range(250))
-    for count in range(4000):
-        key, n, op = rnd.choice([0.0, 1.0, -1.0, rnd.gauss(0, 1)]), len(held), rnd.random()
-        if n == 0 or (op < 0.45 and n < 200):
+    capacity = 40 * ordered.WIDE
+    store = Store(capacity, 1, 1)
+    buckets = Buckets(store, Rules(fifo=True))  # tracked: entries can be sought
+    h, held, free = buckets._h, [], list(range(capacity))
+    bucket = index.open_bucket(h, 7, header.LEAST)
+    for count in range(6000):
+        key, n, op = KEYS[kind](rnd, count), len(held), rnd.random()
+        grow = 0.7 if count % 2000 < 1200 else 0.3  # up to many blocks, and back to few
+        while not ordered.fits(h, bucket):
+            buckets._grow()
+        if n == 0 or (op < grow and free):
             slot = free.pop(rnd.randrange(len(free)))
-            heap.add(arena, offset, n, positions, _word(key, slot), count)
-            held.append((float(np.float32(key)), count, slot))
-        elif op < 0.6:
-            worst = min(held)
-            held.remove(worst)
-            heap.replace_worst(arena, offset, n, positions, _word(key, worst[2]), count)
-            held.append((float(np.float32(key)), count, worst[2]))
+            word = (ordered.order_key(np.float32(key)) << 32) | slot
+            ordered.insert(h, bucket, word, count, ordered.NEWEST)
+            bisect.insort(held, (float(np.float32(key)), count, slot))
+        elif op < grow + 0.1:
+            ordered.delete_worst(h, bucket)
+            free.append(held.pop(0)[2])
         else:
-            position = rnd.randrange(n)
-            slot, name = int(arena[offset + position, 0] & heap.SLOT), arena[offset + position, 1]
-            held = [h for h in held if h[2] != slot]
-            if op < 0.8:
-                heap.remove(arena, offset, n, positions, position)
-                free.append(slot)
+            value, name, slot = held.pop(rnd.randrange(n))
+            ordered.delete_entry(h, bucket, ordered.order_key(np.float32(value)), name)
+            if op < grow + 0.2:  # goes back in under another key: not the newest
+                word = (ordered.order_key(np.float32(key)) << 32) | slot
+                ordered.insert(h, bucket, word, name, name)
+                bisect.insort(held, (float(np.float32(key)), name, slot))
             else:
-                heap.fix(arena, offset, n, positions, position, _word(key, slot), name)
-                held.append((float(np.float32(key)), int(name), slot))
-        n = len(held)
-        assert heap.violation(arena, offset, n) == -1
-        if n:
-            slots = np.empty(rnd.randint(1, n), np.int64)
-            heap.best(arena, offset, n, len(slots), slots)
-            assert slots.tolist() == [h[2] for h in sorted(held, reverse=True)[: len(slots)]]
-        if tracked:
-            assert all(arena[offset + positions[s], 0] & heap.SLOT == s for _, _, s in held)
+                free.append(slot)
+        if held and count % 7 == 0:
+            assert ordered.in_order(h, bucket)
+            slots = np.empty(rnd.randint(1, len(held)), np.int64)
+            ordered.best(h, bucket, slots)
+            expected = [entry[2] for entry in held[::-1]]
+            assert slots.tolist() == expected[: len(slots)]
+            ranks = np.array(rnd.sample(range(len(held)), len(slots)))
+            wanted = [expected[rank] for rank in ranks]
+            ordered.by_rank(h, bucket, ranks)
+            assert ranks.tolist() == wanted
+            assert buckets._held[header.ARENA][ordered.worst(h, bucket), 1] == held[0][1]
 
 
 def _filled(codes, capacity=None, **rules):
@@ -143,5 +154,5 @@ def test_check_finds_damage(damage):
 
 
 def test_the_cached_code_of_a_kernel_belongs_to_one_state_of_all_sources():
-    for kernel in (heap.best, draw.pick, index.extend):
+    for kernel in (ordered.best, draw.pick, index.extend):
         assert kernel._cache._cache_file._source_stamp[1] == compiled._STAMP

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.replay import compiled, direct, draw, filing, header, index
+from lser.replay import compiled, direct, draw, filing, header, index, ordered
 from lser.replay.base import check_count
 from lser.replay.compiled import UInt32
 from lser.replay.hashing import SimHash
@@ -58,7 +58,7 @@ class Buckets:
         self._point(header.IDS, store.ids)
         tracked = rules.fifo or rules.rekeyed
         self._set(header.TRACKED, tracked)
-        for place in (header.POSITIONS, header.HOMES):
+        for place in (header.KEYS, header.HOMES):
             self._point(place, np.empty(store.capacity if tracked else 1, np.int32))
         self._point(header.FREE, np.full(header.CLASSES, -1, np.int64))
         self._set(header.SPARE, -1)
@@ -90,6 +90,15 @@ class Buckets:
         for name, place in _COUNTERS.items():
             self._set(place, check_count(name, values[name], low=0))
 
+    @property
+    def rng(self) -> int:
+        """The state of the generator behind all random choices."""
+        return int(self._h[header.RNG])
+
+    @rng.setter
+    def rng(self, state: object) -> None:
+        self._set(header.RNG, check_count("rng", state, low=-(2**63), high=2**63 - 1))
+
     def insert(self, rows: Float32, codes: UInt32) -> tuple[Int64, Int64]:
         """Store packed rows under their codes; returns ids and slots, -1 for a dropped row."""
         ids, slots = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
@@ -110,15 +119,16 @@ class Buckets:
         self._point(header.SCALE, scale)
         none, flags = np.empty((0, encoder.observation_dim), np.float32), np.empty(0, np.bool_)
         action = np.empty((0, self._store.action_dim), np.float32)
-        self.insert_plain((none, action, none[:, 0].copy(), none, flags, flags))
+        self.insert_plain(none, action, none[:, 0].copy(), none, flags, flags)
+        self.replay(none[:, 0].copy(), 0, 0.0)
         compiled.refuse_others(direct.extend_plain)
+        compiled.refuse_others(direct.replay_plain)
 
-    def insert_plain(self, block: tuple[Any, ...]) -> Int64 | None:
+    def insert_plain(self, s: Any, a: Any, r: Any, t: Any, ends: Any, cut: Any) -> Int64 | None:
         """Store a block as it is; returns ids, or None, nothing stored, if it needs a closer look.
 
         Numba looks at types, layout and dimensions of all arguments, so nothing here has to.
         """
-        s, a, r, t, ends, cut = block
         try:
             n = len(r)
             ids = np.empty(n, np.int64)
@@ -132,21 +142,31 @@ class Buckets:
             done = direct.extend_plain(self._h, s, a, r, t, ends, cut, ids, done)
         return ids
 
-    def pick(self, code: int, count: int, greedy: float, seed: int) -> Int64:
-        """The slots that a query of this code replays; `seed` drives the random choices."""
+    def pick(self, code: int, count: int, greedy: float) -> Int64:
+        """The slots that a query of this code replays."""
         slots = np.empty(count, np.int64)
-        draw.pick(self._h, code, greedy, seed, slots)
+        draw.pick(self._h, code, greedy, slots)
         return slots
 
-    def replay(self, query: Float32, count: int, greedy: float, seed: int) -> Batch:
-        """`pick` for a query (1, O), hashed with the attached encoder, and gather."""
+    def replay(self, query: Any, count: int, greedy: float) -> Batch | None:
+        """`pick` for a query (O,), hashed with the attached encoder, and gather.
+
+        Returns None, nothing drawn, if the arguments need a closer look.
+        """
         rows, flags, ids = self._store.blank(count)
-        direct.replay_plain(self._h, query, greedy, seed, rows, flags, ids)
+        try:
+            if not direct.replay_plain(self._h, query, greedy, rows, flags, ids):
+                return None
+        except TypeError:
+            return None
         return self._store.wrap(rows, flags, ids)
 
     def rekey(self, slots: Int64, ids: Int64, keys: Float32) -> None:
         """Move entries still held under `ids` to the places of new order keys."""
-        index.rekey(self._h, slots, ids, keys)
+        done = index.rekey(self._h, slots, ids, keys, 0)
+        while done < len(slots):
+            self._grow()
+            done = index.rekey(self._h, slots, ids, keys, done)
 
     def sizes(self) -> Int64:
         """The number of transitions under each occupied code, in no particular order."""
@@ -160,7 +180,7 @@ class Buckets:
         self._store.size = len(self)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The index as named arrays: codes, their sizes, and entries in the order they lie."""
+        """The index as named arrays: codes, their sizes, and each one's entries, best first."""
         occupied = int(self._h[header.OCCUPIED])
         sizes, slots = np.empty(occupied, np.int64), np.empty(len(self), np.int64)
         keys = np.empty(len(self), np.float32)
@@ -181,11 +201,8 @@ class Buckets:
             raise ValueError("the saved index does not cover the saved transitions")
         if len(slots) and not 0 <= slots.min() <= slots.max() < len(slots):
             raise ValueError("the saved index names slots outside the saved transitions")
-        runs = 2 ** np.maximum(header.LEAST, np.ceil(np.log2(np.maximum(sizes, 1)))).astype(
-            np.int64
-        )
         buckets._make_room(max(_FIRST_ROOM, len(codes)))
-        buckets._make_arena(max(_FIRST_ENTRIES, int(runs.sum())))
+        buckets._make_arena(max(_FIRST_ENTRIES, filing.room_for(sizes)))
         filing.read_in(buckets._h, codes, sizes, slots, keys)
         buckets.check()
         return buckets
@@ -197,15 +214,12 @@ class Buckets:
         under = codes[slots]
         order = np.lexsort((self._store.ids[slots], keys, under))
         names, starts, sizes = np.unique(under[order], return_index=True, return_counts=True)
-        # a sorted run is an interval heap once its two halves interleave: (0, n-1), (1, n-2), ...
-        rank = np.arange(len(order)) - np.repeat(starts, sizes)
-        last = np.repeat(sizes, sizes) - 1
-        place = np.where(2 * rank <= last, 2 * rank, 2 * (last - rank) + 1)
-        order[np.repeat(starts, sizes) + place] = order.copy()
+        # best first: each bucket backwards
+        order = order[np.repeat(2 * starts + sizes - 1, sizes) - np.arange(len(order))]
         arrays = {"codes": names, "sizes": sizes, "slots": slots[order], "keys": keys[order]}
         self.sync()
         buckets = self.from_arrays(self._store, self.rules, arrays)
-        buckets.counters = self.counters
+        buckets.counters, buckets.rng = self.counters, self.rng
         return buckets
 
     def check(self) -> None:
@@ -227,7 +241,7 @@ class Buckets:
             self._make_room(2 * int(h[header.ROOM]))
             return
         classes = self._held[header.BUCKETS][: h[header.TOP], header.CLASS]
-        longest = 2 ** (int(classes.max(initial=1)) + 1)
+        longest = 2 ** (int(classes.max(initial=1)) + 1) + 2 * ordered.WIDE
         room, top = int(h[header.ARENA_ROOM]), int(h[header.ARENA_TOP])
         self._make_arena(max(room + room // 2, top + longest))
 
@@ -253,9 +267,8 @@ class Buckets:
         filing.relink(self._h)
 
     def _make_arena(self, room: int) -> None:
-        # siblings, four entries from position 4 i + 2 on, share a cache line if the base is 32 off
         spare = np.empty(2 * room + 8, np.int64)
-        skip = (32 - spare.ctypes.data) % 64 // 8
+        skip = -spare.ctypes.data % 64 // 8  # runs begin with a cache line
         arena = spare[skip : skip + 2 * room].reshape(room, 2)
         if header.ARENA in self._held:
             top = int(self._h[header.ARENA_TOP])

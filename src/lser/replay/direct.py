@@ -9,9 +9,21 @@ import numpy as np
 from lser.replay.compiled import Num, UInt32, float32_at, float64_at, int64_at, kernel
 from lser.replay.draw import pick
 from lser.replay.hashing import signs
-from lser.replay.header import BITS, CAPACITY, COLUMNS, DIM, IDS, ROWS, SCALE, SHIFT, VECTORS, WIDTH
+from lser.replay.header import (
+    BITS,
+    CAPACITY,
+    COLUMNS,
+    DIM,
+    IDS,
+    ROWS,
+    SCALE,
+    SHIFT,
+    SIZE,
+    VECTORS,
+    WIDTH,
+)
 from lser.replay.index import extend
-from lser.replay.packing import gather, pack
+from lser.replay.packing import finite, gather, pack
 from lser.types import Bool, Float32, Int64
 
 
@@ -48,11 +60,17 @@ def extend_plain(
 
 @kernel
 def replay_plain(
-    h: Int64, query: Float32, greedy: Num, seed: Num, rows: Float32, flags: Bool, ids: Int64
-) -> None:
-    """Fill rows, flags and ids, as `gather` does, with what a query (1, O) replays."""
+    h: Int64, query: Float32, greedy: Num, rows: Float32, flags: Bool, ids: Int64
+) -> Num:
+    """Fill rows, flags and ids, as `gather` does, with what a query (O,) replays.
+
+    Returns False, nothing drawn, if its shape is wrong, not all is finite or nothing is stored.
+    """
+    if len(query) != h[DIM] or not finite(query) or h[SIZE] == 0:
+        return False
     code, slots = np.empty(1, np.uint32), np.empty(len(ids), np.int64)
-    _encode(h, query, code)
-    pick(h, np.int64(code[0]), greedy, seed, slots)
+    _encode(h, query.reshape(1, len(query)), code)
+    pick(h, np.int64(code[0]), greedy, slots)
     kept, held = float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), int64_at(h[IDS], 1, h[CAPACITY])[0]
     gather(kept, held, slots, rows, flags, ids)
+    return True

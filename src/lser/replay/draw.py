@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lser.replay import heap
+from lser.replay import ordered
 from lser.replay.compiled import Num, UInt64, int32_at, kernel
 from lser.replay.header import (
     COUNT,
@@ -16,11 +16,10 @@ from lser.replay.header import (
     OCCUPIED,
     PER_ITEM,
     REPEAT,
+    RNG,
     ROOM,
     SIZE,
-    START,
     UNIFORM,
-    entries,
     find,
     records,
 )
@@ -33,7 +32,7 @@ ANY_CODE = -1  # as a code: that of an occupied bucket drawn at random
 
 @kernel
 def _next(state: UInt64) -> Num:
-    """The next 64 random bits (SplitMix64, started from the memory's own generator)."""
+    """The next 64 random bits (SplitMix64: Steele, Lea and Flood 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -105,9 +104,8 @@ def _fill(h: Int64, state: UInt64, slots: Int64, have: Num) -> None:
 @kernel
 def _greedy(h: Int64, state: UInt64, bucket: Num, slots: Int64) -> None:
     """The best of a bucket, best first."""
-    record = records(h)[bucket]
-    have = min(record[COUNT], len(slots))
-    heap.best(entries(h), record[START], record[COUNT], have, slots)
+    have = min(records(h)[bucket, COUNT], len(slots))
+    ordered.best(h, bucket, slots[:have])
     _fill(h, state, slots, have)
     h[GREEDY] += len(slots)
 
@@ -118,10 +116,8 @@ def _random(h: Int64, state: UInt64, bucket: Num, slots: Int64) -> None:
     if bucket == MEMORY or h[FROM_MEMORY]:
         have = _choose(state, h[SIZE], slots)
     else:
-        record, arena = records(h)[bucket], entries(h)
-        have = _choose(state, record[COUNT], slots)
-        for k in range(have):
-            slots[k] = arena[record[START] + slots[k], 0] & heap.SLOT
+        have = _choose(state, records(h)[bucket, COUNT], slots)
+        ordered.by_rank(h, bucket, slots[:have])
     _fill(h, state, slots, have)
 
 
@@ -143,10 +139,9 @@ def _from_bucket(
 
 
 @kernel
-def pick(h: Int64, code: Num, greedy: Num, seed: Num, slots: Int64) -> None:
+def pick(h: Int64, code: Num, greedy: Num, slots: Int64) -> None:
     """Fill `slots` with what a query of this code replays."""
-    state = np.empty(1, np.uint64)
-    state[0] = seed
+    state = h[RNG : RNG + 1].view(np.uint64)
     h[DRAWS] += 1
     h[ITEMS] += len(slots)
     if h[UNIFORM]:

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from lser.replay import heap
+from lser.replay import ordered
+from lser.replay.arena import take_run
 from lser.replay.compiled import Num, UInt32, int32_at, int64_at, kernel, uint32_at
 from lser.replay.header import (
     ARENA_TOP,
+    BLOCKS,
     CAPACITY,
     CLASS,
     CLASSES,
@@ -14,6 +16,7 @@ from lser.replay.header import (
     FREE,
     HOMES,
     IDS,
+    KEYS,
     LEAST,
     LISTED_BUCKETS,
     LISTED_CODES,
@@ -31,13 +34,13 @@ from lser.replay.header import (
     entries,
     find,
     link,
-    positions,
     records,
 )
 from lser.replay.index import open_bucket
 from lser.replay.ranking import bigger
 from lser.types import Float32, Int64
 
+FILL = 24  # entries of each block that is built at once
 PROBLEMS = (
     "",
     "a bucket's entries are out of order",
@@ -45,7 +48,7 @@ PROBLEMS = (
     "an entry's id is not its slot's",
     "a slot is not filed",
     "a listed code does not lead to its bucket",
-    "a slot's recorded place is not its place",
+    "what is recorded of a slot is not where it is filed",
     "runs of the arena overlap or are lost",
     "the ranking of buckets by size is out of order",
     "the table of codes holds another number of codes than there are buckets",
@@ -62,37 +65,76 @@ def relink(h: Int64) -> None:
 
 @kernel
 def write_out(h: Int64, sizes: Int64, slots: Int64, keys: Float32) -> None:
-    """The size of each listed bucket, and slots and keys of all entries, bucket by bucket."""
+    """The size of each listed bucket, and slots and keys of all entries, best first in each."""
     buckets, arena, table = int32_at(h[LISTED_BUCKETS], h[ROOM]), entries(h), records(h)
     at = 0
     for k in range(h[OCCUPIED]):
-        record = table[buckets[k]]
-        sizes[k] = record[COUNT]
-        for e in range(record[START], record[START] + record[COUNT]):
-            slots[at] = arena[e, 0] & heap.SLOT
-            keys[at] = heap.key_value(arena[e, 0] >> 32)
-            at += 1
+        bucket = np.int64(buckets[k])
+        sizes[k] = table[bucket, COUNT]
+        for b in range(max(table[bucket, BLOCKS], 1)):
+            first, count = ordered.block_at(h, bucket, b)
+            for e in range(first, first + count):
+                slots[at] = arena[e, 0] & ordered.SLOT
+                keys[at] = ordered.key_value(arena[e, 0] >> 32)
+                at += 1
+
+
+@kernel
+def _class_for(size: Num) -> Num:
+    """The class of the smallest run that holds so many."""
+    size_class = LEAST
+    while 1 << size_class < size:
+        size_class += 1
+    return size_class
+
+
+@kernel
+def _place(h: Int64, bucket: Num, count: Num) -> None:
+    """Take the runs that `count` entries of an empty bucket need, as `room_for` counts them."""
+    record = records(h)[bucket]
+    record[COUNT] = count
+    if count <= ordered.WIDE:
+        return
+    record[BLOCKS] = (count + FILL - 1) // FILL
+    for b in range(record[BLOCKS]):
+        held = min(FILL, count - b * FILL)
+        entries(h)[record[START] + b, 1] = (take_run(h, ordered.BLOCK) << 8) | held
+
+
+@kernel
+def room_for(sizes: Int64) -> Num:
+    """The entries of the arena that buckets of these sizes take in `read_in`."""
+    total = 0
+    for size in sizes:
+        blocks = (size + FILL - 1) // FILL
+        if size <= ordered.WIDE:
+            total += 1 << _class_for(size)
+        else:
+            total += (1 << _class_for(blocks)) + (blocks << ordered.BLOCK)
+    return total
 
 
 @kernel
 def read_in(h: Int64, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) -> None:
-    """Build the index that `write_out` wrote, entry by entry in the same places."""
+    """Build the index that `write_out` wrote."""
     held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
+    kept, arena = int32_at(h[KEYS], h[CAPACITY]), entries(h)
     at = 0
     for k in range(len(codes)):
-        size_class = LEAST
-        while 1 << size_class < sizes[k]:
-            size_class += 1
-        bucket = open_bucket(h, np.int64(codes[k]), size_class)
-        record = records(h)[bucket]
-        record[COUNT] = sizes[k]
-        for p in range(sizes[k]):
-            slot = slots[at]
-            word = (heap.order_key(keys[at]) << 32) | slot
-            heap.place(entries(h), record[START], positions(h), p, word, held[slot, 0])
-            if h[TRACKED]:
-                homes[slot] = bucket
-            at += 1
+        blocks = (sizes[k] + FILL - 1) // FILL
+        run = _class_for(sizes[k] if sizes[k] <= ordered.WIDE else blocks)
+        bucket = open_bucket(h, np.int64(codes[k]), run)
+        _place(h, bucket, sizes[k])
+        for b in range(max(records(h)[bucket, BLOCKS], 1)):
+            first, count = ordered.block_at(h, bucket, b)
+            for e in range(first, first + count):
+                slot, key = slots[at], ordered.order_key(keys[at])
+                arena[e, 0], arena[e, 1] = (key << 32) | slot, held[slot, 0]
+                if h[TRACKED]:
+                    homes[slot], kept[slot] = bucket, key
+                at += 1
+            if records(h)[bucket, BLOCKS]:
+                arena[records(h)[bucket, START] + b, 0] = arena[first, 0] >> 32
     h[SIZE] = at
 
 
@@ -100,27 +142,27 @@ def read_in(h: Int64, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) 
 def _entry_problem(h: Int64, filed: Int64) -> Num:
     """Check every entry of every bucket; `filed` (capacity,) starts at zero."""
     buckets, arena, table = int32_at(h[LISTED_BUCKETS], h[ROOM]), entries(h), records(h)
-    held, homes, where = (
-        int64_at(h[IDS], h[CAPACITY], 1),
-        int32_at(h[HOMES], h[CAPACITY]),
-        positions(h),
-    )
+    held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
+    kept = int32_at(h[KEYS], h[CAPACITY])
     for k in range(h[OCCUPIED]):
-        bucket = buckets[k]
+        bucket = np.int64(buckets[k])
         record = table[bucket]
-        if not 0 < record[COUNT] <= 1 << record[CLASS]:
+        room = record[BLOCKS] if record[BLOCKS] else record[COUNT]
+        if not 0 < room <= 1 << record[CLASS]:
             return 7
-        if heap.violation(arena, record[START], record[COUNT]) >= 0:
+        if not ordered.in_order(h, bucket):
             return 1
-        for p in range(record[COUNT]):
-            slot = arena[record[START] + p, 0] & heap.SLOT
-            if slot >= h[SIZE] or filed[slot]:
-                return 2
-            filed[slot] = 1
-            if held[slot, 0] != arena[record[START] + p, 1]:
-                return 3
-            if h[TRACKED] and (where[slot] != p or homes[slot] != bucket):
-                return 6
+        for b in range(max(record[BLOCKS], 1)):
+            at, count = ordered.block_at(h, bucket, b)
+            for e in range(at, at + count):
+                slot = arena[e, 0] & ordered.SLOT
+                if slot >= h[SIZE] or filed[slot]:
+                    return 2
+                filed[slot] = 1
+                if held[slot, 0] != arena[e, 1]:
+                    return 3
+                if h[TRACKED] and (kept[slot] != arena[e, 0] >> 32 or homes[slot] != bucket):
+                    return 6
     for slot in range(h[SIZE]):
         if not filed[slot]:
             return 4
@@ -140,7 +182,7 @@ def problem(h: Int64, filed: Int64) -> Num:
         record = table[buckets[k]]
         if record[CODE] != codes[k] or record[PLACE] != k or find(h, record[CODE]) != buckets[k]:
             return 5
-        used += 1 << record[CLASS]
+        used += (1 << record[CLASS]) + (record[BLOCKS] << ordered.BLOCK)
     for size_class in range(CLASSES):
         at = free[size_class, 0]
         while at >= 0:

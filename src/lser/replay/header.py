@@ -5,7 +5,7 @@ All state of the index hangs off one int64 array `h`; kernels take it instead of
 
 from typing import Any
 
-from lser.replay.compiled import Num, int32_at, int64_at, kernel
+from lser.replay.compiled import Num, int64_at, kernel
 from lser.types import Int64
 
 # fmt: off
@@ -14,14 +14,14 @@ from lser.types import Int64
  BUCKETS, ROOM, TOP, SPARE,  # bucket records, and the first one to use again
  TABLE, MASK,  # code -> bucket
  OCCUPIED, LISTED_CODES, LISTED_BUCKETS,  # the occupied codes, packed
- TRACKED, POSITIONS, HOMES,  # slot -> position and bucket, where entries move by slot
+ TRACKED, KEYS, HOMES,  # slot -> order key and bucket, where entries are sought by slot
  RANKED, RANKING,  # buckets by size; RANKED is -1 until the first eviction
  FIFO, EVICT,  # the rule of the store
  PER_ITEM, FROM_MEMORY, REPEAT, UNIFORM,  # the rule of the draw
- DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # counters of the draws
+ RNG, DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # the state of the generator; counters of the draws
  DIM, BITS, COLUMNS, VECTORS, SHIFT, SCALE,  # the SimHash of `direct.py`
- LENGTH) = range(44)
-CODE, START, COUNT, CLASS, PLACE, RANK, FIELDS = range(7)  # columns of a bucket record
+ LENGTH) = range(45)
+CODE, START, COUNT, CLASS, BLOCKS, PLACE, RANK, FIELDS = range(8)  # of a bucket record
 CLASSES = 40  # of runs: 2**LEAST .. 2**39 entries
 LEAST = 2  # four entries are a cache line
 # fmt: on
@@ -37,12 +37,6 @@ def records(h: Int64) -> Any:
 def entries(h: Int64) -> Any:
     """The arena, (entries, 2)."""
     return int64_at(h[ARENA], h[ARENA_ROOM], 2)
-
-
-@kernel
-def positions(h: Int64) -> Any:
-    """The position of each slot in its heap; empty where the index does not track."""
-    return int32_at(h[POSITIONS], h[CAPACITY] if h[TRACKED] else 0)
 
 
 @kernel

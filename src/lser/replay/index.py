@@ -1,14 +1,14 @@
 """Kernels of the bucket index: code -> bucket -> entries in order, and the rule of the store.
 
-Codes are found through an open-addressing table (`header.py`); a bucket's entries are an interval
-heap in a power-of-two run of one arena; freed runs wait in a list per size. Nothing here allocates:
-where room is missing a kernel stops before it has changed anything and Python (`buckets.py`) makes
-room.
+Codes are found through an open-addressing table (`header.py`); a bucket's entries lie in order in
+runs of one arena (`ordered.py`). Nothing here allocates: where room is missing a kernel stops
+before it has changed anything and Python (`buckets.py`) makes room.
 """
 
 import numpy as np
 
-from lser.replay import heap
+from lser.replay import ordered
+from lser.replay.arena import give_run, has_room, missing, take_run
 from lser.replay.compiled import (
     Num,
     UInt32,
@@ -20,20 +20,18 @@ from lser.replay.compiled import (
     uint32_at,
 )
 from lser.replay.header import (
-    ARENA_ROOM,
-    ARENA_TOP,
+    BLOCKS,
     CAPACITY,
     CLASS,
-    CLASSES,
     CODE,
     COUNT,
     DROPPED,
     EVICT,
     FIELDS,
     FIFO,
-    FREE,
     HOMES,
     IDS,
+    KEYS,
     LEAST,
     LISTED_BUCKETS,
     LISTED_CODES,
@@ -56,7 +54,6 @@ from lser.replay.header import (
     entries,
     find,
     link,
-    positions,
     probe,
     records,
     unlink,
@@ -70,46 +67,6 @@ _GROUP = 16  # rows of a block
 
 
 @kernel
-def has_run(h: Int64, size_class: Num) -> Num:
-    """Whether a run of 2**size_class entries can be had without growing the arena."""
-    free = int64_at(h[FREE], CLASSES, 1)
-    return free[size_class, 0] >= 0 or h[ARENA_TOP] + (1 << size_class) <= h[ARENA_ROOM]
-
-
-@kernel
-def take_run(h: Int64, size_class: Num) -> Num:
-    """The offset of a free run; `has_run` must hold."""
-    free = int64_at(h[FREE], CLASSES, 1)
-    at = free[size_class, 0]
-    if at >= 0:
-        free[size_class, 0] = entries(h)[at, 0]
-        return at
-    at = h[ARENA_TOP]
-    h[ARENA_TOP] += 1 << size_class
-    return at
-
-
-@kernel
-def give_run(h: Int64, at: Num, size_class: Num) -> None:
-    """Return a run to the list of its size."""
-    free = int64_at(h[FREE], CLASSES, 1)
-    entries(h)[at, 0] = free[size_class, 0]
-    free[size_class, 0] = at
-
-
-@kernel
-def move_run(h: Int64, bucket: Num, size_class: Num) -> None:
-    """Move a bucket's entries to a run of another size."""
-    record, arena = records(h)[bucket], entries(h)
-    old, new = record[START], take_run(h, size_class)
-    for k in range(record[COUNT]):
-        arena[new + k, 0] = arena[old + k, 0]
-        arena[new + k, 1] = arena[old + k, 1]
-    give_run(h, old, record[CLASS])
-    record[START], record[CLASS] = new, size_class
-
-
-@kernel
 def open_bucket(h: Int64, code: Num, size_class: Num) -> Num:
     """Make an empty bucket for a new code; there must be a record and a run for it."""
     table = records(h)
@@ -120,7 +77,7 @@ def open_bucket(h: Int64, code: Num, size_class: Num) -> Num:
         bucket = h[TOP]
         h[TOP] += 1
     record = table[bucket]
-    record[CODE], record[COUNT], record[CLASS] = code, 0, size_class
+    record[CODE], record[COUNT], record[CLASS], record[BLOCKS] = code, 0, size_class, 0
     record[START] = take_run(h, size_class)
     record[PLACE] = h[OCCUPIED]
     uint32_at(h[LISTED_CODES], h[ROOM])[h[OCCUPIED]] = code
@@ -150,44 +107,36 @@ def close_bucket(h: Int64, bucket: Num) -> None:
 @kernel
 def fits(h: Int64, bucket: Num) -> Num:
     """Whether one more entry of the bucket (-1: of a new one) has room."""
-    if bucket < 0:
-        return (h[SPARE] >= 0 or h[TOP] < h[ROOM]) and has_run(h, LEAST)
-    record = records(h)[bucket]
-    return record[COUNT] < 1 << record[CLASS] or has_run(h, record[CLASS] + 1)
+    if bucket >= 0:
+        return ordered.fits(h, bucket)
+    return (h[SPARE] >= 0 or h[TOP] < h[ROOM]) and has_room(h, missing(h, LEAST))
+
+
+@kernel
+def track(h: Int64, bucket: Num, a: Num) -> None:
+    """Record where the slot of an entry is filed."""
+    int32_at(h[KEYS], h[CAPACITY])[a & ordered.SLOT] = a >> 32
+    int32_at(h[HOMES], h[CAPACITY])[a & ordered.SLOT] = bucket
 
 
 @kernel
 def add(h: Int64, code: Num, a: Num, i: Num) -> None:
-    """Add an entry to the bucket of a code, which `fits`."""
+    """Add an entry, the newest, to the bucket of a code, which `fits`."""
     bucket = find(h, code)
     if bucket < 0:
         bucket = open_bucket(h, code, LEAST)
-    record = records(h)[bucket]
-    if record[COUNT] == 1 << record[CLASS]:
-        move_run(h, bucket, record[CLASS] + 1)
-    heap.add(entries(h), record[START], record[COUNT], positions(h), a, i)
-    record[COUNT] += 1
+    ordered.insert_newest(h, bucket, a, i)
     if h[TRACKED]:
-        int32_at(h[HOMES], h[CAPACITY])[a & heap.SLOT] = bucket
-
-
-@kernel
-def take(h: Int64, bucket: Num, position: Num) -> None:
-    """Remove the entry at a position of a bucket, and the bucket with its last entry."""
-    record = records(h)[bucket]
-    heap.remove(entries(h), record[START], record[COUNT], positions(h), position)
-    record[COUNT] -= 1
-    if record[COUNT] == 0:
-        close_bucket(h, bucket)
+        track(h, bucket, a)
 
 
 @kernel
 def shrink(h: Int64, bucket: Num) -> None:
-    """Move a bucket that became sparse into a smaller run, if one is free."""
+    """Move a bucket that became sparse into a smaller run, if there is one."""
     record = records(h)[bucket]
-    sparse = record[CLASS] > LEAST and 0 < 4 * record[COUNT] <= 1 << record[CLASS]
-    if sparse and has_run(h, record[CLASS] - 1):
-        move_run(h, bucket, record[CLASS] - 1)
+    sparse = 0 < 4 * record[COUNT] <= 1 << record[CLASS] and record[BLOCKS] == 0
+    if sparse and record[CLASS] > LEAST and has_room(h, missing(h, record[CLASS] - 1)):
+        ordered.move(h, bucket, record[CLASS] - 1)
 
 
 @kernel
@@ -197,19 +146,19 @@ def evict_for(h: Int64, code: Num, key: Num) -> Num:
         rank_all(h)
     table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
     bucket = ranking[0]
-    slot = entries(h)[table[bucket, START], 0] & heap.SLOT
-    take(h, bucket, 0)
-    if table[bucket, COUNT] < 0:
+    slot = entries(h)[ordered.worst(h, bucket), 0] & ordered.SLOT
+    ordered.delete_worst(h, bucket)
+    if table[bucket, COUNT] == 0:
+        close_bucket(h, bucket)
         h[RANKED] -= 1
         ranking[0] = ranking[h[RANKED]]
-    else:
-        shrink(h, bucket)
     if h[RANKED] > 0:
         rank_down(h, 0)
     add(h, code, (key << 32) | slot, h[WRITTEN])
     ranking[h[RANKED]] = find(h, code)
     h[RANKED] += 1
     rank_up(h, h[RANKED] - 1)
+    shrink(h, bucket)  # last, or it could take the run that was kept for the newcomer
     return slot
 
 
@@ -227,18 +176,25 @@ def store(h: Int64, code: Num, key: Num) -> Num:
         if not fits(h, bucket):
             return NO_ROOM
         slot = h[WRITTEN] % h[CAPACITY]  # the oldest
-        home = int32_at(h[HOMES], h[CAPACITY])[slot]
-        take(h, home, positions(h)[slot])
+        home = np.int64(int32_at(h[HOMES], h[CAPACITY])[slot])
+        id_ = int64_at(h[IDS], h[CAPACITY], 1)[slot, 0]
+        filed = np.int64(int32_at(h[KEYS], h[CAPACITY])[slot])
+        ordered.delete_entry(h, home, filed, id_)
         add(h, code, (key << 32) | slot, h[WRITTEN])
+        if records(h)[home, COUNT] == 0:
+            close_bucket(h, home)
         shrink(h, home)
     elif bucket >= 0:
-        arena, start = entries(h), records(h)[bucket, START]
-        if key < arena[start, 0] >> 32:
+        word = entries(h)[ordered.worst(h, bucket), 0]
+        if key < word >> 32:
             return DROP
-        slot = arena[start, 0] & heap.SLOT  # the oldest of the lowest key
+        if not fits(h, bucket):
+            return NO_ROOM
+        slot = word & ordered.SLOT  # the oldest of the lowest key
         near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot)
-        count = records(h)[bucket, COUNT]
-        heap.replace_worst(arena, start, count, positions(h), (key << 32) | slot, h[WRITTEN])
+        ordered.replace_worst(h, bucket, (key << 32) | slot, h[WRITTEN])
+        if h[TRACKED]:
+            track(h, bucket, (key << 32) | slot)
     elif h[EVICT]:
         if not fits(h, bucket):
             return NO_ROOM
@@ -255,46 +211,55 @@ def _foresee(h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num) -> N
     Each step needs what the step before it has fetched; taken together, all rows wait once.
     """
     table, arena, links = records(h), entries(h), int64_at(h[TABLE], h[MASK] + 1, 1)
-    buckets, nodes = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
+    buckets, blocks = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
     for k in range(start, stop):
         prefetch(links, probe(h, np.int64(codes[k])))
     for k in range(start, stop):
-        buckets[k - start] = find(h, np.int64(codes[k]))
-        if buckets[k - start] >= 0:
-            prefetch(table, buckets[k - start] * FIELDS)
+        bucket = find(h, np.int64(codes[k]))
+        buckets[k - start] = bucket
+        if bucket >= 0:
+            prefetch(table, bucket * FIELDS)
+            prefetch(table, bucket * FIELDS + FIELDS - 1)
+    _foresee_blocks(h, rows, buckets, blocks, start)
     for k in range(stop - start):
         if buckets[k] >= 0:
-            at = table[buckets[k], START]
-            prefetch(arena, 2 * at)
-            prefetch(arena, 2 * (at + 2))  # the two nodes below
+            at, count = ordered.block_at(h, buckets[k], blocks[k])
+            for p in range(0, count + 1, ordered.LINE):
+                prefetch(arena, 2 * (at + p))
+            prefetch(arena, 2 * ordered.worst(h, buckets[k]))
     if h[SIZE] < h[CAPACITY] or h[FIFO]:
         return
     for k in range(start, stop):
-        nodes[k - start] = -1
         if buckets[k - start] >= 0:
-            word = arena[table[buckets[k - start], START], 0]
-            if heap.order_key(rows[k, h[REWARD]]) >= word >> 32:  # it will be replaced
-                nodes[k - start] = 0 if table[buckets[k - start], COUNT] > 2 else -1
-                prefetch(int64_at(h[IDS], h[CAPACITY], 1), word & heap.SLOT)
-    _foresee_sinking(h, buckets, nodes)
+            word = arena[ordered.worst(h, buckets[k - start]), 0]
+            if ordered.order_key(rows[k, h[REWARD]]) >= word >> 32:  # it will be replaced
+                prefetch(int64_at(h[IDS], h[CAPACITY], 1), word & ordered.SLOT)
 
 
 @kernel
-def _foresee_sinking(h: Int64, buckets: Int64, nodes: Int64) -> None:
-    """Walk down from `nodes` to the leaves as newcomers will that are better than all they meet."""
+def _foresee_blocks(h: Int64, rows: Float32, buckets: Int64, blocks: Int64, start: Num) -> None:
+    """Find the blocks that rows from `start` on belong to, as `seek_block` will."""
     table, arena = records(h), entries(h)
-    walking = True
-    while walking:
-        walking = False
-        for k in range(len(buckets)):
-            if nodes[k] < 0:
-                continue
-            at, n = table[buckets[k], START], table[buckets[k], COUNT]
-            child = heap.lower_child(arena, at, n, nodes[k])
-            nodes[k] = child if 4 * child + 2 < n else -1
-            if nodes[k] >= 0:
-                prefetch(arena, 2 * (at + 4 * child + 2))
-                walking = True
+    count = len(buckets)
+    at, keys = np.empty(count, np.int64), np.empty(count, np.int64)
+    left = np.zeros(count, np.int64)  # blocks from at[k] on that may be the last with a better one
+    most = 0
+    for k in range(count):
+        blocks[k] = 0
+        if buckets[k] >= 0 and table[buckets[k], BLOCKS]:
+            at[k], left[k] = table[buckets[k], START], table[buckets[k], BLOCKS]
+            keys[k] = ordered.order_key(rows[start + k, h[REWARD]])
+            most = max(most, left[k])
+            prefetch(arena, 2 * (at[k] + (left[k] >> 1)))
+            prefetch(arena, 2 * (at[k] + left[k] - 1))
+    while most > 1:
+        for k in range(count):
+            half = left[k] >> 1
+            if half:
+                blocks[k] += half if arena[at[k] + blocks[k] + half, 0] > keys[k] else 0
+                left[k] -= half
+                prefetch(arena, 2 * (at[k] + blocks[k] + (left[k] >> 1)))
+        most -= most >> 1
 
 
 @kernel
@@ -308,7 +273,7 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
     for k in range(start, len(rows)):
         if (k - start) % _GROUP == 0 and k + 1 < len(rows):
             _foresee(h, rows, codes, k, min(k + _GROUP, len(rows)))
-        slot = store(h, np.int64(codes[k]), heap.order_key(rows[k, h[REWARD]]))
+        slot = store(h, np.int64(codes[k]), ordered.order_key(rows[k, h[REWARD]]))
         if slot == NO_ROOM:
             stop = k
             break
@@ -325,13 +290,17 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
 
 
 @kernel
-def rekey(h: Int64, slots: Int64, ids: Int64, keys: Float32) -> None:
-    """Give entries still held under `ids` new order keys."""
-    arena, where = entries(h), positions(h)
+def rekey(h: Int64, slots: Int64, ids: Int64, keys: Float32, start: Num) -> Num:
+    """Give entries still held under `ids` new order keys; returns the first without room."""
     held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
-    for k in range(len(slots)):
+    before = int32_at(h[KEYS], h[CAPACITY])
+    for k in range(start, len(slots)):
         slot = slots[k]
         if slot >= 0 and held[slot, 0] == ids[k]:
-            record = records(h)[homes[slot]]
-            word = (heap.order_key(keys[k]) << 32) | slot
-            heap.fix(arena, record[START], record[COUNT], where, where[slot], word, ids[k])
+            bucket, key = np.int64(homes[slot]), ordered.order_key(keys[k])
+            if not fits(h, bucket):
+                return k
+            ordered.delete_entry(h, bucket, np.int64(before[slot]), ids[k])
+            ordered.insert(h, bucket, (key << 32) | slot, ids[k], ids[k])
+            before[slot] = key
+    return len(slots)

@@ -23,7 +23,7 @@ from lser.replay.buckets import Buckets, Rules
 from lser.replay.controls import ConstantCode, RandomCode
 from lser.replay.draw import ANY_CODE
 from lser.replay.hashing import E2LSH, Encoder, Features, SimHash
-from lser.replay.persistence import rng_from_state, rng_state, save
+from lser.replay.persistence import save
 from lser.replay.returns import Returns
 from lser.replay.store import Storage, Store
 from lser.types import Batch, Int64
@@ -87,7 +87,7 @@ class LocalityReplay:
         path: str | Path | None = None,
     ) -> None:
         self.greedy = check_fraction("greedy", greedy)
-        self._rng = np.random.default_rng(check_count("seed", seed, low=0))
+        rng = np.random.default_rng(check_count("seed", seed, low=0))
         simhash = SimHash(observation_dim, bits=bits, seed=seed, features=features, warmup=warmup)
         self.encoder: Encoder = simhash if encoder is None else encoder
         rules = Rules(
@@ -103,6 +103,7 @@ class LocalityReplay:
         self._returns = returns if rules.rekeyed else None
         self._store = Store(capacity, observation_dim, action_dim, storage=storage, path=path)
         self._buckets = Buckets(self._store, rules)
+        self._buckets.rng = int(rng.integers(-(2**63), 2**63))
         self._lock = Lock()
         self._connect()
 
@@ -110,6 +111,7 @@ class LocalityReplay:
         """Let the index hash by itself where it can, and take blocks nobody else needs to see."""
         self._hashed = isinstance(self.encoder, SimHash) and self.encoder.frozen
         self._direct = self._hashed and self._returns is None
+        self._answers = self._hashed and not self._buckets.rules.uniform
         if isinstance(self.encoder, SimHash) and self._hashed:
             self._buckets.attach(self.encoder)
 
@@ -137,13 +139,16 @@ class LocalityReplay:
         streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
-        block = (observation, action, reward, next_observation, terminated, truncated)
         if self._direct:
             with self._lock:
-                done = self._buckets.insert_plain(block)
+                done = self._buckets.insert_plain(
+                    observation, action, reward, next_observation, terminated, truncated
+                )
             if done is not None:
                 return done
-        rows = self._store.pack(*block)
+        rows = self._store.pack(
+            observation, action, reward, next_observation, terminated, truncated
+        )
         if self._returns is not None:
             labels = self._returns.labels(streams, len(rows))
         with self._lock:
@@ -166,6 +171,11 @@ class LocalityReplay:
         Query before storing the transition that begins at the query, and with a different
         observation for every update: the top of a bucket is the same until it changes.
         """
+        if self._answers and type(batch_size) is int and batch_size > 0:
+            with self._lock:
+                batch = self._buckets.replay(query, batch_size, self.greedy)
+            if batch is not None:
+                return batch
         uniform = self._buckets.rules.uniform
         if not uniform:
             if query is None:
@@ -173,13 +183,10 @@ class LocalityReplay:
             observation = as_floats("query", query, (self._store.observation_dim,))[None]
         with self._lock:
             size = check_sample(batch_size, len(self._buckets))
-            seed = self._rng.bit_generator.random_raw() >> 1  # Numba takes it as an int64
-            if self._hashed and not uniform:
-                return self._buckets.replay(observation, size, self.greedy, seed)
             code = ANY_CODE
             if not uniform and not self.encoder.blind:
                 code = int(self.encoder.encode_rows(observation)[0])
-            return self._store.batch(self._buckets.pick(code, size, self.greedy, seed))
+            return self._store.batch(self._buckets.pick(code, size, self.greedy))
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:
         """Nothing: draws do not depend on TD errors."""
@@ -239,7 +246,7 @@ class LocalityReplay:
             "greedy": self.greedy,
             "discount": None if self._returns is None else self._returns.discount,
             "counters": self._buckets.counters,
-            "rng": rng_state(self._rng),
+            "rng": self._buckets.rng,
         }
         arrays = {**store.arrays, **encoder.arrays, **self._buckets.arrays()}
         if self._returns is not None:
@@ -260,7 +267,7 @@ class LocalityReplay:
         replay._store = Store.from_state(state.part("store"))
         replay._buckets = Buckets.from_arrays(replay._store, rules, state.arrays)
         replay._buckets.counters = state.part("counters").config  # type: ignore[assignment]
-        replay._rng = rng_from_state(config["rng"])
+        replay._buckets.rng = config["rng"]
         replay._lock = Lock()
         replay._connect()
         return replay

@@ -41,6 +41,15 @@ def pack(
 
 
 @kernel
+def finite(values: Float32) -> Num:
+    """Whether everything in an array (n,) is finite."""
+    bits, worst = values.view(np.int32), np.int32(0)
+    for c in range(len(bits)):
+        worst = max(worst, bits[c] & _EXPONENT)
+    return worst < _EXPONENT
+
+
+@kernel
 def near(rows: Float32, slot: Num) -> None:
     """Bring a row into the cache ahead of its copy: waiting for memory is what copies cost."""
     width = rows.shape[1]

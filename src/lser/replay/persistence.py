@@ -23,7 +23,7 @@ from lser.replay.base import State
 from lser.replay.checksum import LENGTH, Checksum
 
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
-VERSION = 2
+VERSION = 3
 _PREFIX = struct.Struct("<8sIII")
 _ALIGN = 64
 _PART = 2**22

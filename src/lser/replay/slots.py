@@ -122,8 +122,7 @@ class LocalitySlots:
             if query is not None and not uniform and not memory.encoder.blind:
                 observation = as_floats("query", query, (self.observation_dim,))
                 code = int(memory.encoder.encode_rows(observation[None])[0])
-            seed = memory._rng.bit_generator.random_raw() >> 1
-            slots = memory._buckets.pick(code, size, memory.greedy, seed)
+            slots = memory._buckets.pick(code, size, memory.greedy)
         return slots, np.ones(size, np.float32)
 
     def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:

@@ -74,7 +74,8 @@ class Store:
         self.layout = Layout.of(self.observation_dim, self.action_dim)
         self.rows = self._allocate()  # (capacity, width)
         self.ids: Int64 = np.full(self.capacity, -1, np.int64)
-        self._ones: Float32 = np.ones(256, np.float32)
+        self._ones: Float32 = np.ones(0, np.float32)
+        self._fields = tuple(np.s_[:, c] for c in self.layout[:4])  # as `Batch` has them
         self.written = 0
         self.size = 0
 
@@ -176,16 +177,16 @@ class Store:
 
     def wrap(self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None) -> Batch:
         """A batch of what `gather` filled; its float fields are views into `rows`."""
-        at, count = self.layout, len(ids)
         if weights is None:
-            if len(self._ones) < count:
-                self._ones = np.ones(count, np.float32)
-            weights = self._ones[:count].copy()  # half the time of np.ones
+            if len(self._ones) != len(ids):
+                self._ones = np.ones(len(ids), np.float32)
+            weights = self._ones.copy()  # a third of the time of np.ones
+        observation, action, reward, following = self._fields
         return Batch(
-            rows[:, at.observation],
-            rows[:, at.action],
-            rows[:, at.reward],
-            rows[:, at.next_observation],
+            rows[observation],
+            rows[action],
+            rows[reward],
+            rows[following],
             flags[0],
             flags[1],
             ids,
