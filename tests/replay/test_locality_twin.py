@@ -1,12 +1,13 @@
 """Random traffic through `LocalityReplay` and its literal twin gives the same memory and draws."""
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from traffic import contents_of
 from twin import Twin, code_of
 
-from lser.replay import LocalityReplay, SimHash
+from lser.replay import LocalityReplay, SimHash, ordered
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking takes minutes
 VALUES = st.sampled_from([0.0, 0.0, 1.0, -1.0, 2.0, 0.5, -0.0, 1e-30, -3e38, 3e38])
@@ -49,6 +50,12 @@ def test_contents_and_greedy_batches_are_the_twins(case):
     replay = LocalityReplay(capacity, dim, 1, bits=bits, greedy=1, seed=3, **rest)
     twin = Twin(capacity, **rest)
     planes = SimHash(dim, bits=bits, seed=3).hyperplanes
+    follow(replay, twin, planes, steps)
+
+
+def follow(replay, twin, planes, steps):
+    """Both memories through all steps, compared after each; then their contents."""
+    dim = replay._store.observation_dim
     for rows, query, count, by_row in steps:
         arrays = block(rows, dim)
         streams = np.arange(len(rows)) if by_row else np.array([r[4] for r in rows], np.int64)
@@ -64,3 +71,29 @@ def test_contents_and_greedy_batches_are_the_twins(case):
             code = code_of(planes, np.array(query, np.float32))
             assert batch.ids.tolist() == twin.greedy(code, count)
     assert contents_of(replay) == twin.contents()
+
+
+@pytest.mark.parametrize("unseen", ["drop", "evict"])
+@pytest.mark.parametrize("order", ["reward", "return"])
+@pytest.mark.parametrize("store", ["reward", "fifo"])
+@pytest.mark.parametrize("rewards", ["ties", "any", "rising", "falling"])
+def test_buckets_of_many_blocks_are_the_twins(unseen, order, store, rewards):
+    rng, dim = np.random.default_rng(len(unseen + order + store)), 3
+    options = {"unseen": unseen, "order": order, "store": store}
+    for bits, capacity in ((1, 300), (3, 900)):
+        replay = LocalityReplay(capacity, dim, 1, bits=bits, greedy=1, seed=3, **options)
+        twin, planes = Twin(capacity, **options), SimHash(dim, bits=bits, seed=3).hyperplanes
+        steps = []
+        for step in range(2 * capacity // 40):
+            reward = {
+                "ties": rng.integers(0, 4, 80),
+                "any": rng.standard_normal(80),
+                "rising": np.arange(80) + 80 * step,
+                "falling": -np.arange(80) - 80 * step,
+            }[rewards].astype(np.float32)
+            seen = rng.standard_normal((80, dim))
+            flags = rng.random((2, 80)) < 0.3
+            rows = list(zip(seen, reward, *flags, rng.integers(0, 4, 80), strict=True))
+            steps.append((rows, seen[0], int(rng.integers(1, 200)), bool(step % 2)))
+        follow(replay, twin, planes, steps)
+        assert max(replay._buckets.sizes()) > 3 * ordered.WIDE
