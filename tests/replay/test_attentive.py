@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from lser.replay import AttentiveReplay
+from lser.replay import AttentiveReplay, sketch
+from lser.replay.draw import _below
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+# Few values, so that rows repeat, lie in one line, have no direction, or differ in the last bits.
+NEAR = st.sampled_from([0.0, 1.0, 1.0 + 2**-12, 1.0 + 2**-20, -1.0, 2.0, 300.0, 1e-30, 1e30])
 
 
 def filled(rng, count=200, dim=5, **knobs):
@@ -23,24 +31,123 @@ def standardise(observation, by):
 
 
 def cosine(left, right):
-    return left @ right / (np.linalg.norm(left, axis=1) * np.linalg.norm(right))
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right)
+    return np.divide(left @ right, lengths, out=np.zeros(len(left)), where=lengths > 0)
+
+
+def candidates_of(generator, stored, count):
+    """The slots that a memory with this generator draws next."""
+    state = np.array([generator.bit_generator.random_raw() >> 1], dtype=np.uint64)
+    return np.array([_below(state, stored) for _ in range(count)])
 
 
 @pytest.mark.parametrize("features", ["raw", "standardised"])
 def test_it_keeps_the_candidates_nearest_by_cosine(features):
     rng = np.random.default_rng(0)
     replay, observation = filled(rng, features=features)
-    candidates = np.random.default_rng(4)  # the memory's own draws, by its seed
+    generator = np.random.default_rng(4)  # the memory's own, by its seed
     for _ in range(20):
         query = observation[rng.integers(200)] + rng.normal(size=5) * 0.1
-        drawn = candidates.integers(200, size=64)
+        drawn = candidates_of(generator, 200, 64)
         batch = replay.sample(16, query)
         table, target = observation, query
         if features == "standardised":
             table, target = standardise(observation, observation), standardise(query, observation)
         best = np.sort(cosine(table[drawn], target))[::-1][:16]
         assert np.isin(batch.ids, drawn).all()
-        assert np.sort(cosine(table[batch.ids], target))[::-1] == pytest.approx(best, abs=1e-5)
+        assert np.sort(cosine(table[batch.ids], target))[::-1] == pytest.approx(best, abs=1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.integers(1, 40), st.integers(1, 12), st.sampled_from([FLOATS, NEAR]))
+def test_the_choice_is_that_of_brute_force_whatever_the_observations(data, dim, size, values):
+    replay = AttentiveReplay(24, dim, 1, seed=7, features="raw")
+    rows = data.draw(arrays(np.float32, (30, dim), elements=values))  # the first 6 get lost
+    for block in np.split(rows, [13]):
+        zero, flags = np.zeros((len(block), 1)), np.zeros(len(block), dtype=bool)
+        replay.extend(block, zero, zero[:, 0], block, flags, flags)
+    held = np.concatenate((rows[24:], rows[6:24])).astype(np.float64)
+    query = data.draw(arrays(np.float32, dim, elements=values))
+    batch = replay.sample(size, query)
+    drawn = candidates_of(np.random.default_rng(7), 24, 4 * size)
+    best = np.sort(cosine(held[drawn], query.astype(np.float64)))[::-1][:size]
+    ours = batch.ids % 24
+    assert (np.bincount(ours, None, 24) <= np.bincount(drawn, None, 24)).all()
+    chosen = np.sort(cosine(held[ours], query.astype(np.float64)))[::-1]
+    assert chosen == pytest.approx(best, rel=0, abs=1e-12)
+
+
+def test_candidates_that_16_bits_cannot_tell_apart_are_told_apart():
+    rng = np.random.default_rng(3)
+    rows = (1 + 1e-5 * rng.normal(size=(1000, 20))).astype(np.float32)
+    for features in ("raw", "standardised"):
+        replay = AttentiveReplay(1000, 20, 1, features=features)
+        zero, flags = np.zeros((1000, 1)), np.zeros(1000, dtype=bool)
+        replay.extend(rows, zero, zero[:, 0], rows, flags, flags)
+        table, target = rows.astype(np.float64), rows[5].astype(np.float64)
+        if features == "standardised":
+            table, target = standardise(table, table), standardise(target, table)
+        drawn = candidates_of(np.random.default_rng(0), 1000, 256)
+        best = np.sort(np.argsort(-cosine(table[drawn], target), kind="stable")[:64])
+        assert replay.sample(64, rows[5]).ids.tolist() == drawn[best].tolist()
+
+
+@pytest.mark.parametrize("query", [[0.0, 0.0], [1.0, 2.0]])
+def test_ties_go_to_the_candidates_drawn_first(query):
+    replay = AttentiveReplay(50, 2, 1, features="raw")
+    rows, zero, flags = np.ones((50, 2)), np.zeros((50, 1)), np.zeros(50, dtype=bool)
+    replay.extend(rows, zero, zero[:, 0], rows, flags, flags)
+    drawn = candidates_of(np.random.default_rng(0), 50, 40)
+    assert replay.sample(10, query).ids.tolist() == drawn[:10].tolist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.integers(1, 70), st.sampled_from([FLOATS, NEAR, st.floats(-3, 3, width=32)]))
+def test_a_sketch_bounds_the_cosine(data, dim, values):
+    rows = data.draw(arrays(np.float32, (8, dim), elements=values))
+    mean = data.draw(arrays(np.float32, dim, elements=values)).astype(np.float64)
+    scale = data.draw(arrays(np.float64, dim, elements=st.floats(1e-4, 1e4)))
+    target = np.random.default_rng(0).normal(size=dim)
+    target /= np.linalg.norm(target)
+    kept = sketch.blank(8, dim)
+    sketch.write(kept, 3, rows, dim)
+    assert kept.ctypes.data % 64 == 0
+    frame = np.zeros((3, kept.shape[1]), dtype=np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        frame[:, :dim] = scale, mean * scale, target
+    low, high = np.empty(8, dtype=np.float32), np.empty(8, dtype=np.float32)
+    sketch.bounds(kept, np.arange(3, 11) % 8, *frame, low, high)
+    exact = cosine((rows - mean) * scale, target)
+    assert (low <= exact).all()
+    assert (exact <= high).all()
+
+
+def test_a_sketch_bounds_the_cosine_where_rounding_does_its_worst():
+    """Up and down by 2**-8, against a direction across: the cosine moves by as much."""
+    up, down = 1 + 0.999 * 2**-8, 1 + 1.001 * 2**-8
+    rows = np.array([[up, down], [down, up], [-up, down], [up, -down]], dtype=np.float32)
+    kept = sketch.blank(4, 2)
+    sketch.write(kept, 0, rows, 2)
+    for target in ([0.5**0.5, -(0.5**0.5)], [0.5**0.5, 0.5**0.5]):
+        frame = np.zeros((3, kept.shape[1]), dtype=np.float32)
+        frame[0, :2], frame[2, :2] = 1, target
+        low, high = np.empty(4, dtype=np.float32), np.empty(4, dtype=np.float32)
+        sketch.bounds(kept, np.arange(4), *frame, low, high)
+        exact = cosine(rows.astype(np.float64), np.array(target))
+        assert (low <= exact).all()
+        assert (exact <= high).all()
+        assert np.abs(exact - (low + high) / 2).max() > 0.9 * 2**-8
+
+
+def test_a_sketch_of_ordinary_features_is_close():
+    rows = np.random.default_rng(0).normal(size=(100, 91)).astype(np.float32)
+    kept = sketch.blank(100, 91)
+    sketch.write(kept, 0, rows, 91)
+    frame = np.zeros((3, kept.shape[1]), dtype=np.float32)
+    frame[0, :91], frame[2, 0] = 1, 1
+    low, high = np.empty(100, dtype=np.float32), np.empty(100, dtype=np.float32)
+    sketch.bounds(kept, np.arange(100), *frame, low, high)
+    assert (high - low).max() < 0.01
 
 
 def test_candidates_fall_to_the_batch_over_the_first_draws():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.replay.compiled import kernel
-from lser.types import Float32
+from lser.types import Float32, Int64
 
 Float64 = NDArray[np.float64]
 
@@ -37,6 +37,11 @@ class Moments:
         varies = self._squares > 0
         variance = np.where(varies, self._squares, 1.0) / max(int(self._count[0]), 1)
         return np.where(varies, 1.0 / np.sqrt(variance), 0.0)
+
+    @property
+    def parts(self) -> tuple[Int64, Float64, Float64]:
+        """For kernels: how many rows (1,), their mean and sums of squared differences, (dim,)."""
+        return self._count, self._mean, self._squares
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The statistics as named arrays, for a memory's `state()`."""
