@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from lser.replay import sketch as sketches
 from lser.replay.compiled import Num, kernel, prefetch, unordered_kernel
 from lser.replay.draw import _below
-from lser.replay.packing import gather
-from lser.replay.packing import near as row_near
+from lser.replay.packing import gather, near, near_start
 from lser.replay.sketch import UInt16
 from lser.types import Bool, Float32, Int64
 
 Float64 = NDArray[np.float64]
-_CLOSE = 14  # halvings for a threshold: a wide interval costs a few rows, nothing else
+_CLOSE = 12  # halvings for a threshold: a wide interval costs a few rows, nothing else
 _EXACT = 62  # halvings to below the last bit of a cosine
 
 
@@ -112,10 +111,13 @@ def _best(
         count += high[i] >= out
     for k in range(count):
         slot = slots[left[k]]
-        row_near(kept, slot)
-        prefetch(held, slot)
-        unsure[doubts], doubtful[doubts] = k, slot
-        doubts += low[left[k]] < sure
+        if low[left[k]] >= sure:
+            near(kept, slot)
+            prefetch(held, slot)
+        else:
+            near_start(kept, slot, frame.shape[1])
+            unsure[doubts], doubtful[doubts] = k, slot
+            doubts += 1
     keep = np.ones(count, np.bool_)
     if doubts > 0:
         verdict = np.empty(doubts, np.bool_)

@@ -50,11 +50,16 @@ def finite(values: Float32) -> Num:
 
 
 @kernel
+def near_start(rows: Float32, slot: Num, count: Num) -> None:
+    """Bring the first `count` numbers of a row into the cache ahead of their use."""
+    for c in range(0, count + _LINE - 1, _LINE):
+        prefetch(rows, slot * rows.shape[1] + min(c, count - 1))
+
+
+@kernel
 def near(rows: Float32, slot: Num) -> None:
     """Bring a row into the cache ahead of its copy: waiting for memory is what copies cost."""
-    width = rows.shape[1]
-    for c in range(0, width + _LINE - 1, _LINE):
-        prefetch(rows, slot * width + min(c, width - 1))
+    near_start(rows, slot, rows.shape[1])
 
 
 @kernel
