@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lser.replay import AttentiveReplay, sketch
-from lser.replay.draw import _below
+from lser.replay.draw import below
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 # Few values, so that rows repeat, lie in one line, have no direction, or differ in the last bits.
@@ -38,7 +38,7 @@ def cosine(left, right):
 def candidates_of(generator, stored, count):
     """The slots that a memory with this generator draws next."""
     state = np.array([generator.bit_generator.random_raw() >> 1], dtype=np.uint64)
-    return np.array([_below(state, stored) for _ in range(count)])
+    return np.array([below(state, stored) for _ in range(count)])
 
 
 @pytest.mark.parametrize("features", ["raw", "standardised"])

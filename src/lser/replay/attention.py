@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lser.replay import sketch as sketches
 from lser.replay.compiled import Num, kernel, prefetch, unordered_kernel
-from lser.replay.draw import _below
+from lser.replay.draw import below
 from lser.replay.packing import gather, near, near_start
 from lser.replay.sketch import UInt16
 from lser.types import Bool, Float32, Int64
@@ -153,7 +153,7 @@ def attend(
     state[0] = seed
     slots = np.empty(candidates, np.int64)
     for i in range(candidates):  # the caches hold all of their sketches
-        slots[i] = _below(state, stored)
+        slots[i] = below(state, stored)
         sketches.near(sketch, slots[i])
     frame = _frame(counts[0], mean, squares, query)
     narrow = np.zeros((3, sketch.shape[1]), np.float32)

@@ -117,6 +117,7 @@ class Buckets:
         self._point(header.VECTORS, vectors)
         self._point(header.SHIFT, shift)
         self._point(header.SCALE, scale)
+        self._point(header.SCRATCH, np.empty(2 + self._store.layout.width, np.int64))
         none, flags = np.empty((0, encoder.observation_dim), np.float32), np.empty(0, np.bool_)
         action = np.empty((0, self._store.action_dim), np.float32)
         self.insert_plain(none, action, none[:, 0].copy(), none, flags, flags)

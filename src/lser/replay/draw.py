@@ -41,7 +41,7 @@ def _next(state: UInt64) -> Num:
 
 
 @kernel
-def _below(state: UInt64, n: Num) -> Num:
+def below(state: UInt64, n: Num) -> Num:
     """A uniform integer in [0, n), n < 2**32 (Lemire 2019: exact, by rejection)."""
     bound, low = np.uint64(n), np.uint64(0xFFFFFFFF)
     product = (_next(state) >> np.uint64(32)) * bound
@@ -68,7 +68,7 @@ def _distinct(state: UInt64, n: Num, picks: Int64) -> None:
     seen = np.full(size, -1, np.int64)
     for k in range(count):
         top = n - count + k
-        pick = _below(state, top + 1)
+        pick = below(state, top + 1)
         for value in (pick, top):  # `top` is new for sure, so it stands in for a repeated pick
             at = (value * 0x9E3779B1) & (size - 1)
             while seen[at] != -1 and seen[at] != value:
@@ -87,7 +87,7 @@ def _choose(state: UInt64, n: Num, picks: Int64) -> Num:
         _distinct(state, n, picks)
     else:
         for k in range(n):
-            other = _below(state, k + 1)
+            other = below(state, k + 1)
             picks[k] = picks[other]
             picks[other] = k
     return count
@@ -97,7 +97,7 @@ def _choose(state: UInt64, n: Num, picks: Int64) -> Num:
 def _fill(h: Int64, state: UInt64, slots: Int64, have: Num) -> None:
     """Complete a pool that was too small."""
     for k in range(have, len(slots)):
-        slots[k] = slots[k - have] if h[REPEAT] else _below(state, h[SIZE])
+        slots[k] = slots[k - have] if h[REPEAT] else below(state, h[SIZE])
     h[FILLED] += len(slots) - have
 
 
@@ -146,11 +146,11 @@ def pick(h: Int64, code: Num, greedy: Num, slots: Int64) -> None:
     h[ITEMS] += len(slots)
     if h[UNIFORM]:
         for k in range(len(slots)):
-            slots[k] = _below(state, h[SIZE])
+            slots[k] = below(state, h[SIZE])
         return
     draw = _unit(state)
     if code == ANY_CODE:
-        bucket = np.int64(int32_at(h[LISTED_BUCKETS], h[ROOM])[_below(state, h[OCCUPIED])])
+        bucket = np.int64(int32_at(h[LISTED_BUCKETS], h[ROOM])[below(state, h[OCCUPIED])])
     else:
         bucket = find(h, code)
     if bucket >= 0:

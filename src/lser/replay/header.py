@@ -20,7 +20,8 @@ from lser.types import Int64
  PER_ITEM, FROM_MEMORY, REPEAT, UNIFORM,  # the rule of the draw
  RNG, DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # the state of the generator; counters of the draws
  DIM, BITS, COLUMNS, VECTORS, SHIFT, SCALE,  # the SimHash of `direct.py`
- LENGTH) = range(45)
+ SCRATCH,  # room for one row, its code and its slot
+ LENGTH) = range(46)
 CODE, START, COUNT, CLASS, BLOCKS, PLACE, RANK, FIELDS = range(8)  # of a bucket record
 CLASSES = 40  # of runs: 2**LEAST .. 2**39 entries
 LEAST = 2  # four entries are a cache line

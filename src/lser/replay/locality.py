@@ -112,6 +112,7 @@ class LocalityReplay:
         self._hashed = isinstance(self.encoder, SimHash) and self.encoder.frozen
         self._direct = self._hashed and self._returns is None
         self._answers = self._hashed and not self._buckets.rules.uniform
+        self._insert = self._buckets.insert_plain
         if isinstance(self.encoder, SimHash) and self._hashed:
             self._buckets.attach(self.encoder)
 
@@ -141,7 +142,7 @@ class LocalityReplay:
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
         if self._direct:
             with self._lock:
-                done = self._buckets.insert_plain(
+                done = self._insert(
                     observation, action, reward, next_observation, terminated, truncated
                 )
             if done is not None:
