@@ -80,7 +80,7 @@ def follow(replay, twin, planes, steps):
 def test_buckets_of_many_blocks_are_the_twins(unseen, order, store, rewards):
     rng, dim = np.random.default_rng(len(unseen + order + store)), 3
     options = {"unseen": unseen, "order": order, "store": store}
-    for bits, capacity in ((1, 300), (3, 900)):
+    for bits, capacity in ((1, 500), (3, 1800)):
         replay = LocalityReplay(capacity, dim, 1, bits=bits, greedy=1, seed=3, **options)
         twin, planes = Twin(capacity, **options), SimHash(dim, bits=bits, seed=3).hyperplanes
         steps = []

@@ -268,9 +268,9 @@ class Buckets:
         filing.relink(self._h)
 
     def _make_arena(self, room: int) -> None:
-        spare = np.empty(2 * room + 8, np.int64)
-        skip = -spare.ctypes.data % 64 // 8  # runs begin with a cache line
-        arena = spare[skip : skip + 2 * room].reshape(room, 2)
+        spare = np.empty(room + 8, np.int64)
+        skip = -spare.ctypes.data % 64 // 8  # blocks begin with a cache line
+        arena = spare[skip : skip + room]
         if header.ARENA in self._held:
             top = int(self._h[header.ARENA_TOP])
             arena[:top] = self._held[header.ARENA][:top]

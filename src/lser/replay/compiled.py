@@ -112,8 +112,7 @@ def _hint(_typing: Any, array: Any, index: Any) -> Any:
 def _slide(_typing: Any, array: Any, _start: Any, _stop: Any, _to: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = context.make_array(signature.args[0])(context, builder, arguments[0])
-        width = builder.extract_value(values.shape, 1)
-        start, stop, to = (builder.mul(at, width) for at in arguments[1:])
+        _, start, stop, to = arguments
         source, target = (builder.gep(values.data, [at]) for at in (start, to))
         cgutils.raw_memmove(builder, target, source, builder.sub(stop, start), values.itemsize)
         return context.get_dummy_value()
@@ -130,7 +129,7 @@ def _popcount(_typing: Any, word: Any) -> Any:
 
 _pointer: Any = intrinsic(_cast)
 popcount: Any = intrinsic(_popcount)
-# slide(array, start, stop, to): copy rows start .. stop of a C array to where they may overlap
+# slide(array, start, stop, to): copy a part of an array (n,) to where the two may overlap
 slide: Any = intrinsic(_slide)
 # prefetch(array, flat index): bring the cache line of an element near
 prefetch: Any = intrinsic(_hint)

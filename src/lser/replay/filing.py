@@ -15,7 +15,6 @@ from lser.replay.header import (
     COUNT,
     FREE,
     HOMES,
-    IDS,
     KEYS,
     LEAST,
     LISTED_BUCKETS,
@@ -31,21 +30,20 @@ from lser.replay.header import (
     START,
     TABLE,
     TRACKED,
-    entries,
     find,
     link,
     records,
+    words,
 )
 from lser.replay.index import open_bucket
 from lser.replay.ranking import bigger
 from lser.types import Float32, Int64
 
-FILL = 24  # entries of each block that is built at once
+FILL = 48  # entries of each block that is built at once
 PROBLEMS = (
     "",
     "a bucket's entries are out of order",
     "an entry's slot is out of range or filed twice",
-    "an entry's id is not its slot's",
     "a slot is not filed",
     "a listed code does not lead to its bucket",
     "what is recorded of a slot is not where it is filed",
@@ -66,7 +64,7 @@ def relink(h: Int64) -> None:
 @kernel
 def write_out(h: Int64, sizes: Int64, slots: Int64, keys: Float32) -> None:
     """The size of each listed bucket, and slots and keys of all entries, best first in each."""
-    buckets, arena, table = int32_at(h[LISTED_BUCKETS], h[ROOM]), entries(h), records(h)
+    buckets, arena, table = int32_at(h[LISTED_BUCKETS], h[ROOM]), words(h), records(h)
     at = 0
     for k in range(h[OCCUPIED]):
         bucket = np.int64(buckets[k])
@@ -74,8 +72,8 @@ def write_out(h: Int64, sizes: Int64, slots: Int64, keys: Float32) -> None:
         for b in range(max(table[bucket, BLOCKS], 1)):
             first, count = ordered.block_at(h, bucket, b)
             for e in range(first, first + count):
-                slots[at] = arena[e, 0] & ordered.SLOT
-                keys[at] = ordered.key_value(arena[e, 0] >> 32)
+                slots[at] = arena[e] & ordered.SLOT
+                keys[at] = ordered.key_value(arena[e] >> 32)
                 at += 1
 
 
@@ -97,75 +95,72 @@ def _place(h: Int64, bucket: Num, count: Num) -> None:
         return
     record[BLOCKS] = (count + FILL - 1) // FILL
     for b in range(record[BLOCKS]):
-        held = min(FILL, count - b * FILL)
-        entries(h)[record[START] + b, 1] = (take_run(h, ordered.BLOCK) << 8) | held
+        part = min(FILL, count - b * FILL)
+        words(h)[record[START] + 2 * b + 1] = (take_run(h, ordered.BLOCK) << 8) | part
 
 
 @kernel
 def room_for(sizes: Int64) -> Num:
-    """The entries of the arena that buckets of these sizes take in `read_in`."""
+    """The words of the arena that buckets of these sizes take in `read_in`."""
     total = 0
     for size in sizes:
         blocks = (size + FILL - 1) // FILL
         if size <= ordered.WIDE:
             total += 1 << _class_for(size)
         else:
-            total += (1 << _class_for(blocks)) + (blocks << ordered.BLOCK)
+            total += (1 << _class_for(2 * blocks)) + (blocks << ordered.BLOCK)
     return total
 
 
 @kernel
 def read_in(h: Int64, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) -> None:
     """Build the index that `write_out` wrote."""
-    held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
-    kept, arena = int32_at(h[KEYS], h[CAPACITY]), entries(h)
+    homes, kept = int32_at(h[HOMES], h[CAPACITY]), int32_at(h[KEYS], h[CAPACITY])
+    arena = words(h)
     at = 0
     for k in range(len(codes)):
         blocks = (sizes[k] + FILL - 1) // FILL
-        run = _class_for(sizes[k] if sizes[k] <= ordered.WIDE else blocks)
+        run = _class_for(sizes[k] if sizes[k] <= ordered.WIDE else 2 * blocks)
         bucket = open_bucket(h, np.int64(codes[k]), run)
         _place(h, bucket, sizes[k])
         for b in range(max(records(h)[bucket, BLOCKS], 1)):
             first, count = ordered.block_at(h, bucket, b)
             for e in range(first, first + count):
                 slot, key = slots[at], ordered.order_key(keys[at])
-                arena[e, 0], arena[e, 1] = (key << 32) | slot, held[slot, 0]
+                arena[e] = (key << 32) | slot
                 if h[TRACKED]:
                     homes[slot], kept[slot] = bucket, key
                 at += 1
             if records(h)[bucket, BLOCKS]:
-                arena[records(h)[bucket, START] + b, 0] = arena[first, 0] >> 32
+                arena[records(h)[bucket, START] + 2 * b] = arena[first] >> 32
     h[SIZE] = at
 
 
 @kernel
 def _entry_problem(h: Int64, filed: Int64) -> Num:
     """Check every entry of every bucket; `filed` (capacity,) starts at zero."""
-    buckets, arena, table = int32_at(h[LISTED_BUCKETS], h[ROOM]), entries(h), records(h)
-    held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
-    kept = int32_at(h[KEYS], h[CAPACITY])
+    buckets, arena, table = int32_at(h[LISTED_BUCKETS], h[ROOM]), words(h), records(h)
+    homes, kept = int32_at(h[HOMES], h[CAPACITY]), int32_at(h[KEYS], h[CAPACITY])
     for k in range(h[OCCUPIED]):
         bucket = np.int64(buckets[k])
         record = table[bucket]
-        room = record[BLOCKS] if record[BLOCKS] else record[COUNT]
+        room = 2 * record[BLOCKS] if record[BLOCKS] else record[COUNT]
         if not 0 < room <= 1 << record[CLASS]:
-            return 7
+            return 6
         if not ordered.in_order(h, bucket):
             return 1
         for b in range(max(record[BLOCKS], 1)):
             at, count = ordered.block_at(h, bucket, b)
             for e in range(at, at + count):
-                slot = arena[e, 0] & ordered.SLOT
+                slot = arena[e] & ordered.SLOT
                 if slot >= h[SIZE] or filed[slot]:
                     return 2
                 filed[slot] = 1
-                if held[slot, 0] != arena[e, 1]:
-                    return 3
-                if h[TRACKED] and (kept[slot] != arena[e, 0] >> 32 or homes[slot] != bucket):
-                    return 6
+                if h[TRACKED] and (kept[slot] != arena[e] >> 32 or homes[slot] != bucket):
+                    return 5
     for slot in range(h[SIZE]):
         if not filed[slot]:
-            return 4
+            return 3
     return 0
 
 
@@ -181,25 +176,25 @@ def problem(h: Int64, filed: Int64) -> Num:
     for k in range(h[OCCUPIED]):
         record = table[buckets[k]]
         if record[CODE] != codes[k] or record[PLACE] != k or find(h, record[CODE]) != buckets[k]:
-            return 5
+            return 4
         used += (1 << record[CLASS]) + (record[BLOCKS] << ordered.BLOCK)
     for size_class in range(CLASSES):
         at = free[size_class, 0]
         while at >= 0:
             used += 1 << size_class
-            at = entries(h)[at, 0]
+            at = words(h)[at]
     if used != h[ARENA_TOP]:
-        return 7
+        return 6
     ranking = int32_at(h[RANKING], h[ROOM])
     if h[RANKED] >= 0 and h[RANKED] != h[OCCUPIED]:
-        return 8
+        return 7
     for at in range(h[RANKED]):
         if table[ranking[at], RANK] != at:
-            return 8
+            return 7
         if at > 0 and bigger(table, ranking[at], ranking[(at - 1) >> 1]):
-            return 8
+            return 7
     links = int64_at(h[TABLE], h[MASK] + 1, 1)
     count = 0
     for at in range(h[MASK] + 1):
         count += links[at, 0] != -1
-    return 0 if count == h[OCCUPIED] else 9
+    return 0 if count == h[OCCUPIED] else 8

@@ -10,7 +10,7 @@ from lser.types import Int64
 
 # fmt: off
 (CAPACITY, SIZE, WRITTEN, DROPPED, WIDTH, REWARD, ROWS, IDS,  # the store
- ARENA, ARENA_ROOM, ARENA_TOP, FREE,  # runs of entries
+ ARENA, ARENA_ROOM, ARENA_TOP, FREE,  # runs of words
  BUCKETS, ROOM, TOP, SPARE,  # bucket records, and the first one to use again
  TABLE, MASK,  # code -> bucket
  OCCUPIED, LISTED_CODES, LISTED_BUCKETS,  # the occupied codes, packed
@@ -23,8 +23,8 @@ from lser.types import Int64
  SCRATCH,  # room for one row, its code and its slot
  LENGTH) = range(46)
 CODE, START, COUNT, CLASS, BLOCKS, PLACE, RANK, FIELDS = range(8)  # of a bucket record
-CLASSES = 40  # of runs: 2**LEAST .. 2**39 entries
-LEAST = 2  # four entries are a cache line
+CLASSES = 40  # of runs: 2**LEAST .. 2**39 words
+LEAST = 2
 # fmt: on
 
 
@@ -35,9 +35,15 @@ def records(h: Int64) -> Any:
 
 
 @kernel
-def entries(h: Int64) -> Any:
-    """The arena, (entries, 2)."""
-    return int64_at(h[ARENA], h[ARENA_ROOM], 2)
+def words(h: Int64) -> Any:
+    """The arena, (words,)."""
+    return int64_at(h[ARENA], 1, h[ARENA_ROOM])[0]
+
+
+@kernel
+def held(h: Int64) -> Any:
+    """The id in each slot, (capacity,)."""
+    return int64_at(h[IDS], 1, h[CAPACITY])[0]
 
 
 @kernel

@@ -30,7 +30,6 @@ from lser.replay.header import (
     FIELDS,
     FIFO,
     HOMES,
-    IDS,
     KEYS,
     LEAST,
     LISTED_BUCKETS,
@@ -51,12 +50,13 @@ from lser.replay.header import (
     TRACKED,
     WIDTH,
     WRITTEN,
-    entries,
     find,
+    held,
     link,
     probe,
     records,
     unlink,
+    words,
 )
 from lser.replay.packing import near, scatter
 from lser.replay.ranking import rank_all, rank_down, rank_up
@@ -113,21 +113,21 @@ def fits(h: Int64, bucket: Num) -> Num:
 
 
 @kernel
-def track(h: Int64, bucket: Num, a: Num) -> None:
+def track(h: Int64, bucket: Num, word: Num) -> None:
     """Record where the slot of an entry is filed."""
-    int32_at(h[KEYS], h[CAPACITY])[a & ordered.SLOT] = a >> 32
-    int32_at(h[HOMES], h[CAPACITY])[a & ordered.SLOT] = bucket
+    int32_at(h[KEYS], h[CAPACITY])[word & ordered.SLOT] = word >> 32
+    int32_at(h[HOMES], h[CAPACITY])[word & ordered.SLOT] = bucket
 
 
 @kernel
-def add(h: Int64, code: Num, a: Num, i: Num) -> None:
+def add(h: Int64, code: Num, word: Num) -> None:
     """Add an entry, the newest, to the bucket of a code, which `fits`."""
     bucket = find(h, code)
     if bucket < 0:
         bucket = open_bucket(h, code, LEAST)
-    ordered.insert_newest(h, bucket, a, i)
+    ordered.insert_newest(h, bucket, word)
     if h[TRACKED]:
-        track(h, bucket, a)
+        track(h, bucket, word)
 
 
 @kernel
@@ -146,7 +146,7 @@ def evict_for(h: Int64, code: Num, key: Num) -> Num:
         rank_all(h)
     table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
     bucket = ranking[0]
-    slot = entries(h)[ordered.worst(h, bucket), 0] & ordered.SLOT
+    slot = words(h)[ordered.worst(h, bucket)] & ordered.SLOT
     ordered.delete_worst(h, bucket)
     if table[bucket, COUNT] == 0:
         close_bucket(h, bucket)
@@ -154,7 +154,7 @@ def evict_for(h: Int64, code: Num, key: Num) -> Num:
         ranking[0] = ranking[h[RANKED]]
     if h[RANKED] > 0:
         rank_down(h, 0)
-    add(h, code, (key << 32) | slot, h[WRITTEN])
+    add(h, code, (key << 32) | slot)
     ranking[h[RANKED]] = find(h, code)
     h[RANKED] += 1
     rank_up(h, h[RANKED] - 1)
@@ -170,29 +170,28 @@ def store(h: Int64, code: Num, key: Num) -> Num:
         if not fits(h, bucket):
             return NO_ROOM
         slot = h[SIZE]
-        add(h, code, (key << 32) | slot, h[WRITTEN])
+        add(h, code, (key << 32) | slot)
         h[SIZE] += 1
     elif h[FIFO]:
         if not fits(h, bucket):
             return NO_ROOM
         slot = h[WRITTEN] % h[CAPACITY]  # the oldest
         home = np.int64(int32_at(h[HOMES], h[CAPACITY])[slot])
-        id_ = int64_at(h[IDS], h[CAPACITY], 1)[slot, 0]
         filed = np.int64(int32_at(h[KEYS], h[CAPACITY])[slot])
-        ordered.delete_entry(h, home, filed, id_)
-        add(h, code, (key << 32) | slot, h[WRITTEN])
+        ordered.delete_entry(h, home, filed, held(h)[slot])
+        add(h, code, (key << 32) | slot)
         if records(h)[home, COUNT] == 0:
             close_bucket(h, home)
         shrink(h, home)
     elif bucket >= 0:
-        word = entries(h)[ordered.worst(h, bucket), 0]
+        word = words(h)[ordered.worst(h, bucket)]
         if key < word >> 32:
             return DROP
         if not fits(h, bucket):
             return NO_ROOM
         slot = word & ordered.SLOT  # the oldest of the lowest key
         near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot)
-        ordered.replace_worst(h, bucket, (key << 32) | slot, h[WRITTEN])
+        ordered.replace_worst(h, bucket, (key << 32) | slot)
         if h[TRACKED]:
             track(h, bucket, (key << 32) | slot)
     elif h[EVICT]:
@@ -210,7 +209,7 @@ def _foresee(h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num) -> N
 
     Each step needs what the step before it has fetched; taken together, all rows wait once.
     """
-    table, arena, links = records(h), entries(h), int64_at(h[TABLE], h[MASK] + 1, 1)
+    table, arena, links = records(h), words(h), int64_at(h[TABLE], h[MASK] + 1, 1)
     buckets, blocks = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
     for k in range(start, stop):
         prefetch(links, probe(h, np.int64(codes[k])))
@@ -225,21 +224,21 @@ def _foresee(h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num) -> N
         if buckets[k] >= 0:
             at, count = ordered.block_at(h, buckets[k], blocks[k])
             for p in range(0, count + 1, ordered.LINE):
-                prefetch(arena, 2 * (at + p))
-            prefetch(arena, 2 * ordered.worst(h, buckets[k]))
+                prefetch(arena, at + p)
+            prefetch(arena, ordered.worst(h, buckets[k]))
     if h[SIZE] < h[CAPACITY] or h[FIFO]:
         return
     for k in range(start, stop):
         if buckets[k - start] >= 0:
-            word = arena[ordered.worst(h, buckets[k - start]), 0]
+            word = arena[ordered.worst(h, buckets[k - start])]
             if ordered.order_key(rows[k, h[REWARD]]) >= word >> 32:  # it will be replaced
-                prefetch(int64_at(h[IDS], h[CAPACITY], 1), word & ordered.SLOT)
+                prefetch(held(h), word & ordered.SLOT)
 
 
 @kernel
 def _foresee_blocks(h: Int64, rows: Float32, buckets: Int64, blocks: Int64, start: Num) -> None:
     """Find the blocks that rows from `start` on belong to, as `seek_block` will."""
-    table, arena = records(h), entries(h)
+    table, arena = records(h), words(h)
     count = len(buckets)
     at, keys = np.empty(count, np.int64), np.empty(count, np.int64)
     left = np.zeros(count, np.int64)  # blocks from at[k] on that may be the last with a better one
@@ -250,15 +249,16 @@ def _foresee_blocks(h: Int64, rows: Float32, buckets: Int64, blocks: Int64, star
             at[k], left[k] = table[buckets[k], START], table[buckets[k], BLOCKS]
             keys[k] = ordered.order_key(rows[start + k, h[REWARD]])
             most = max(most, left[k])
-            prefetch(arena, 2 * (at[k] + (left[k] >> 1)))
-            prefetch(arena, 2 * (at[k] + left[k] - 1))
+            prefetch(arena, at[k] + 2 * (left[k] >> 1))
+            prefetch(arena, at[k] + 2 * left[k] - 1)
     while most > 1:
         for k in range(count):
             half = left[k] >> 1
             if half:
-                blocks[k] += half if arena[at[k] + blocks[k] + half, 0] > keys[k] else 0
+                better = arena[at[k] + 2 * (blocks[k] + half)] > keys[k]
+                blocks[k] += half if better else 0
                 left[k] -= half
-                prefetch(arena, 2 * (at[k] + blocks[k] + (left[k] >> 1)))
+                prefetch(arena, at[k] + 2 * (blocks[k] + (left[k] >> 1)))
         most -= most >> 1
 
 
@@ -268,8 +268,7 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
 
     Two passes, because finding places and copying rows evict each other from the cache.
     """
-    held = int64_at(h[IDS], h[CAPACITY], 1)
-    stop = len(rows)
+    kept_ids, stop = held(h), len(rows)
     for k in range(start, len(rows)):
         if (k - start) % _GROUP == 0 and k + 1 < len(rows):
             _foresee(h, rows, codes, k, min(k + _GROUP, len(rows)))
@@ -282,7 +281,7 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
             ids[k] = -1
             h[DROPPED] += 1
         else:
-            ids[k] = held[slot, 0] = h[WRITTEN]
+            ids[k] = kept_ids[slot] = h[WRITTEN]
             h[WRITTEN] += 1
     kept = float32_at(h[ROWS], h[CAPACITY], h[WIDTH])
     scatter(kept, slots[start:stop], rows[start:stop])
@@ -292,15 +291,14 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
 @kernel
 def rekey(h: Int64, slots: Int64, ids: Int64, keys: Float32, start: Num) -> Num:
     """Give entries still held under `ids` new order keys; returns the first without room."""
-    held, homes = int64_at(h[IDS], h[CAPACITY], 1), int32_at(h[HOMES], h[CAPACITY])
-    before = int32_at(h[KEYS], h[CAPACITY])
+    homes, before = int32_at(h[HOMES], h[CAPACITY]), int32_at(h[KEYS], h[CAPACITY])
     for k in range(start, len(slots)):
         slot = slots[k]
-        if slot >= 0 and held[slot, 0] == ids[k]:
+        if slot >= 0 and held(h)[slot] == ids[k]:
             bucket, key = np.int64(homes[slot]), ordered.order_key(keys[k])
             if not fits(h, bucket):
                 return k
             ordered.delete_entry(h, bucket, np.int64(before[slot]), ids[k])
-            ordered.insert(h, bucket, (key << 32) | slot, ids[k], ids[k])
+            ordered.insert(h, bucket, (key << 32) | slot, ids[k])
             before[slot] = key
     return len(slots)

@@ -1,26 +1,27 @@
 """The entries of a bucket in order, best first: sorted blocks, and a directory once there are two.
 
-An entry is two int64: order key << 32 | slot, and the id, which settles ties: newer is better. A
-bucket of up to `WIDE` entries is one run of the arena. A larger one is a run of directory entries,
-(order key of a block's first entry, offset << 8 | count), whose blocks hold up to `WIDE` entries
-each. So the best of a bucket are read as they lie, the worst is the last, and a newcomer moves at
-most one block's entries, however large the bucket: a heap would walk down all its levels.
+An entry is one word, order key << 32 | slot. Equal keys are in the order of their slots' ids, newer
+first; as a newcomer is newer than all, ids are only looked at where an older entry is sought. A
+bucket of up to `WIDE` entries is one run of the arena. A larger one is a run of pairs, (order key
+of a block's first entry, offset << 8 | count), whose blocks hold up to `WIDE` entries each. So the
+best of a bucket are read as they lie, the worst is the last, and a newcomer moves at most one
+block's entries, however large the bucket: a heap would walk down all its levels.
 
-Where an id is asked for, `NEWEST` stands for one above all others and saves looking at ties.
+Where an id is asked for, `NEWEST` stands for one above all others.
 """
 
 import numpy as np
 
 from lser.replay.arena import give_run, has_room, missing, take_run
 from lser.replay.compiled import Num, kernel, prefetch, slide
-from lser.replay.header import BLOCKS, CLASS, COUNT, LEAST, START, entries, records
+from lser.replay.header import BLOCKS, CLASS, COUNT, LEAST, SIZE, START, held, records, words
 from lser.types import Int64
 
 SLOT = 0xFFFFFFFF
 NEWEST = -1
-BLOCK = 5  # the class of a block's run
+BLOCK = 6  # the class of a block's run
 WIDE = 1 << BLOCK
-LINE = 4  # entries in a cache line
+LINE = 8  # words in a cache line
 
 
 @kernel
@@ -49,7 +50,7 @@ def fits(h: Int64, bucket: Num) -> Num:
         return has_room(h, missing(h, BLOCK) + missing(h, LEAST))
     # a block for a split; a directory begun anew where a removal comes first and leaves one block
     wanted = missing(h, BLOCK) + missing(h, LEAST)
-    if record[BLOCKS] == 1 << record[CLASS]:
+    if 2 * record[BLOCKS] == 1 << record[CLASS]:
         larger = record[CLASS] + 1
         wanted += 1 << larger if larger == BLOCK else missing(h, larger)  # one free run serves once
     return has_room(h, wanted)
@@ -60,8 +61,8 @@ def move(h: Int64, bucket: Num, size_class: Num) -> None:
     """Move the run of a bucket, of entries or of its directory, to one of another size."""
     record = records(h)[bucket]
     old, new = record[START], take_run(h, size_class)
-    used = record[BLOCKS] if record[BLOCKS] else record[COUNT]
-    slide(entries(h), old, old + used, new)
+    used = 2 * record[BLOCKS] if record[BLOCKS] else record[COUNT]
+    slide(words(h), old, old + used, new)
     give_run(h, old, record[CLASS])
     record[START], record[CLASS] = new, size_class
 
@@ -72,41 +73,41 @@ def block_at(h: Int64, bucket: Num, b: Num) -> tuple[Num, Num]:
     record = records(h)[bucket]
     if not record[BLOCKS]:
         return record[START], record[COUNT]
-    word = entries(h)[record[START] + b, 1]
+    word = words(h)[record[START] + 2 * b + 1]
     return word >> 8, word & 255
 
 
 @kernel
-def first_is_better(arena: Int64, at: Num, key: Num, i: Num) -> Num:
-    """Whether the first entry of the block under directory entry `at` is better than (key, i)."""
-    if arena[at, 0] != key or i == NEWEST:
-        return arena[at, 0] > key
-    return arena[arena[at, 1] >> 8, 1] > i
+def first_is_better(h: Int64, arena: Int64, at: Num, key: Num, i: Num) -> Num:
+    """Whether the first entry of the block under the pair at `at` is better than (key, i)."""
+    if arena[at] != key or i == NEWEST:
+        return arena[at] > key
+    return held(h)[arena[arena[at + 1] >> 8] & SLOT] > i
 
 
 @kernel
 def seek_block(h: Int64, bucket: Num, key: Num, i: Num) -> Num:
     """The block to which (key, i) belongs: the last that begins with a better entry, or 0."""
-    record, arena = records(h)[bucket], entries(h)
+    record, arena = records(h)[bucket], words(h)
     low, high = 0, record[BLOCKS]
     while low < high:
         middle = (low + high) >> 1
-        better = first_is_better(arena, record[START] + middle, key, i)
+        better = first_is_better(h, arena, record[START] + 2 * middle, key, i)
         low = middle + 1 if better else low
         high = high if better else middle
     return max(low - 1, 0)
 
 
 @kernel
-def seek_entry(arena: Int64, at: Num, count: Num, key: Num, i: Num) -> Num:
+def seek_entry(h: Int64, at: Num, count: Num, key: Num, i: Num) -> Num:
     """How many entries of a block are better than (key, i)."""
-    low = 0
-    while count > 0:  # without branches on what is found, which would be guessed wrong
+    arena, low = words(h), 0
+    while count > 0:
         half = count >> 1
-        found = arena[at + low + half, 0] >> 32
-        better = found > key
-        if i != NEWEST:
-            better |= (found == key) & (arena[at + low + half, 1] > i)
+        word = arena[at + low + half]
+        better = word >> 32 > key
+        if word >> 32 == key and i != NEWEST:
+            better = held(h)[word & SLOT] > i
         low = low + half + 1 if better else low
         count = count - half - 1 if better else half
     return low
@@ -114,35 +115,35 @@ def seek_entry(arena: Int64, at: Num, count: Num, key: Num, i: Num) -> Num:
 
 @kernel
 def _describe(h: Int64, bucket: Num, b: Num, at: Num, count: Num) -> None:
-    """Write the directory entry of block b."""
-    arena = entries(h)
-    entry = records(h)[bucket, START] + b
-    arena[entry, 0] = arena[at, 0] >> 32
-    arena[entry, 1] = (at << 8) | count
+    """Write the pair of block b."""
+    arena, pair = words(h), records(h)[bucket, START] + 2 * b
+    arena[pair], arena[pair + 1] = arena[at] >> 32, (at << 8) | count
 
 
 @kernel
 def _open_block(h: Int64, bucket: Num, b: Num) -> Num:
-    """Make room for a block b in the directory; returns the offset of its empty run."""
+    """Make an empty block b, with a pair; returns where it begins."""
     record = records(h)[bucket]
-    if record[BLOCKS] == 1 << record[CLASS]:
+    if 2 * record[BLOCKS] == 1 << record[CLASS]:
         move(h, bucket, record[CLASS] + 1)
-    start = record[START]
-    slide(entries(h), start + b, start + record[BLOCKS], start + b + 1)
+    arena, pair, end = words(h), record[START] + 2 * b, record[START] + 2 * record[BLOCKS]
+    slide(arena, pair, end, pair + 2)
     record[BLOCKS] += 1
-    return take_run(h, BLOCK)
+    at = take_run(h, BLOCK)
+    arena[pair + 1] = at << 8
+    return at
 
 
 @kernel
 def _close_block(h: Int64, bucket: Num, b: Num) -> None:
     """Forget block b; a bucket with one block left needs no directory."""
-    record, arena = records(h)[bucket], entries(h)
-    start = record[START]
-    give_run(h, arena[start + b, 1] >> 8, BLOCK)
-    slide(arena, start + b + 1, start + record[BLOCKS], start + b)
+    record, arena = records(h)[bucket], words(h)
+    start, pair = record[START], record[START] + 2 * b
+    give_run(h, arena[pair + 1] >> 8, BLOCK)
+    slide(arena, pair + 2, start + 2 * record[BLOCKS], pair)
     record[BLOCKS] -= 1
     if record[BLOCKS] == 1:
-        left = arena[start, 1] >> 8
+        left = arena[start + 1] >> 8
         give_run(h, start, record[CLASS])
         record[START], record[CLASS], record[BLOCKS] = left, BLOCK, 0
 
@@ -162,12 +163,12 @@ def _lend(h: Int64, bucket: Num, b: Num, cut: Num) -> Num:
     if b + 1 >= records(h)[bucket, BLOCKS]:
         return False
     at, count = block_at(h, bucket, b)
-    other, held = block_at(h, bucket, b + 1)
-    if held + count - cut >= WIDE:
+    other, more = block_at(h, bucket, b + 1)
+    if more + count - cut >= WIDE:
         return False
-    slide(entries(h), other, other + held, other + count - cut)
-    slide(entries(h), at + cut, at + count, other)
-    _describe(h, bucket, b + 1, other, held + count - cut)
+    slide(words(h), other, other + more, other + count - cut)
+    slide(words(h), at + cut, at + count, other)
+    _describe(h, bucket, b + 1, other, more + count - cut)
     return True
 
 
@@ -179,18 +180,16 @@ def _split(h: Int64, bucket: Num, b: Num, p: Num, key: Num) -> tuple[Num, Num]:
     cut off moved to the next block while it has room, blocks fill up instead of being halved.
     """
     at, count = block_at(h, bucket, b)
-    arena = entries(h)
+    arena = words(h)
     if p == 0:  # better than all: the next ones may be too
-        fresh = _open_block(h, bucket, 0)
-        arena[records(h)[bucket, START], 1] = fresh << 8
+        _open_block(h, bucket, 0)
         return 0, 0
     cut = count >> 1
-    if p == count or arena[at + p, 0] >> 32 == key:
+    if p == count or arena[at + p] >> 32 == key:
         cut = p
     if not _lend(h, bucket, b, cut):
         fresh = _open_block(h, bucket, b + 1)
         slide(arena, at + cut, at + count, fresh)
-        arena[records(h)[bucket, START] + b + 1, 1] = fresh << 8
         if cut < count:
             _describe(h, bucket, b + 1, fresh, count - cut)
     _describe(h, bucket, b, at, cut)
@@ -198,71 +197,70 @@ def _split(h: Int64, bucket: Num, b: Num, p: Num, key: Num) -> tuple[Num, Num]:
 
 
 @kernel
-def _settle(arena: Int64, at: Num, p: Num, a: Num, i: Num) -> Num:
+def _settle(arena: Int64, at: Num, p: Num, word: Num) -> Num:
     """Put the newest entry among the p of a block, from its end, which has room; returns where."""
-    while p > 0 and arena[at + p - 1, 0] >> 32 <= a >> 32:
-        arena[at + p, 0], arena[at + p, 1] = arena[at + p - 1, 0], arena[at + p - 1, 1]
+    while p > 0 and arena[at + p - 1] >> 32 <= word >> 32:
+        arena[at + p] = arena[at + p - 1]
         p -= 1
-    arena[at + p, 0], arena[at + p, 1] = a, i
+    arena[at + p] = word
     return p
 
 
 @kernel
-def insert_newest(h: Int64, bucket: Num, a: Num, i: Num) -> None:
+def insert_newest(h: Int64, bucket: Num, word: Num) -> None:
     """`insert` for an id above all others, which is what traffic brings."""
-    record, arena = records(h)[bucket], entries(h)
-    count, key = record[COUNT], a >> 32
+    record, arena = records(h)[bucket], words(h)
     if record[BLOCKS] == 0:
-        if count < 1 << record[CLASS]:
-            _settle(arena, record[START], count, a, i)
-            record[COUNT] = count + 1
+        if record[COUNT] < 1 << record[CLASS]:
+            _settle(arena, record[START], record[COUNT], word)
+            record[COUNT] += 1
             return
     else:
-        entry = record[START] + seek_block(h, bucket, key, NEWEST)
-        word = arena[entry, 1]
-        if word & 255 < WIDE:
-            if _settle(arena, word >> 8, word & 255, a, i) == 0:
-                arena[entry, 0] = key
-            arena[entry, 1] = word + 1
-            record[COUNT] = count + 1
+        pair = record[START] + 2 * seek_block(h, bucket, word >> 32, NEWEST)
+        block = arena[pair + 1]
+        if block & 255 < WIDE:
+            if _settle(arena, block >> 8, block & 255, word) == 0:
+                arena[pair] = word >> 32
+            arena[pair + 1] = block + 1
+            record[COUNT] += 1
             return
-    insert(h, bucket, a, i, NEWEST)
+    insert(h, bucket, word, NEWEST)
 
 
 @kernel
-def replace_worst(h: Int64, bucket: Num, a: Num, i: Num) -> None:
+def replace_worst(h: Int64, bucket: Num, word: Num) -> None:
     """Put the newest entry, which `fits`, in the place of the worst."""
-    record, arena = records(h)[bucket], entries(h)
+    record, arena = records(h)[bucket], words(h)
     if record[BLOCKS] == 0:
-        _settle(arena, record[START], record[COUNT] - 1, a, i)
+        _settle(arena, record[START], record[COUNT] - 1, word)
         return
-    last = record[START] + record[BLOCKS] - 1
-    if arena[last, 1] & 255 > 1:
-        arena[last, 1] -= 1
+    last = record[START] + 2 * record[BLOCKS] - 1
+    if arena[last] & 255 > 1:
+        arena[last] -= 1
         record[COUNT] -= 1
     else:
         delete_worst(h, bucket)
-    insert_newest(h, bucket, a, i)
+    insert_newest(h, bucket, word)
 
 
 @kernel
-def insert(h: Int64, bucket: Num, a: Num, i: Num, rank: Num) -> None:
-    """Put the entry (a, i), which `fits`, in its place; rank is i, or `NEWEST` where it is."""
-    record, key = records(h)[bucket], a >> 32
+def insert(h: Int64, bucket: Num, word: Num, i: Num) -> None:
+    """Put an entry of id i, or `NEWEST`, in its place; it must fit."""
+    record, key = records(h)[bucket], word >> 32
     if not record[BLOCKS] and record[COUNT] == 1 << record[CLASS]:
         if record[CLASS] < BLOCK:
             move(h, bucket, record[CLASS] + 1)
         else:
             _begin_directory(h, bucket)
-    b = seek_block(h, bucket, key, rank)
+    b = seek_block(h, bucket, key, i)
     at, count = block_at(h, bucket, b)
-    p = seek_entry(entries(h), at, count, key, rank)
+    p = seek_entry(h, at, count, key, i)
     if record[BLOCKS] and count == WIDE:
         b, p = _split(h, bucket, b, p, key)
         at, count = block_at(h, bucket, b)
-    arena = entries(h)
+    arena = words(h)
     slide(arena, at + p, at + count, at + p + 1)
-    arena[at + p, 0], arena[at + p, 1] = a, i
+    arena[at + p] = word
     record[COUNT] += 1
     if record[BLOCKS]:
         _describe(h, bucket, b, at, count + 1)
@@ -274,7 +272,7 @@ def _merge(h: Int64, bucket: Num, b: Num) -> None:
     at, count = block_at(h, bucket, b)
     other, more = block_at(h, bucket, b + 1)
     if count + more <= WIDE - WIDE // 4:
-        slide(entries(h), other, other + more, at + count)
+        slide(words(h), other, other + more, at + count)
         _describe(h, bucket, b, at, count + more)
         _close_block(h, bucket, b + 1)
 
@@ -282,9 +280,9 @@ def _merge(h: Int64, bucket: Num, b: Num) -> None:
 @kernel
 def delete(h: Int64, bucket: Num, b: Num, p: Num) -> None:
     """Take out the entry at position p of block b."""
-    record, arena = records(h)[bucket], entries(h)
+    record = records(h)[bucket]
     at, count = block_at(h, bucket, b)
-    slide(arena, at + p + 1, at + count, at + p)
+    slide(words(h), at + p + 1, at + count, at + p)
     record[COUNT] -= 1
     if not record[BLOCKS]:
         return
@@ -300,13 +298,12 @@ def delete(h: Int64, bucket: Num, b: Num, p: Num) -> None:
 def delete_entry(h: Int64, bucket: Num, key: Num, i: Num) -> None:
     """Take out the entry of this order key and id, which must be there."""
     # it is no better than itself, so a block that begins with it is the one after what is found
-    record, arena = records(h)[bucket], entries(h)
     b = seek_block(h, bucket, key, i)
-    if b + 1 < record[BLOCKS]:
+    if b + 1 < records(h)[bucket, BLOCKS]:
         at, _ = block_at(h, bucket, b + 1)
-        b += arena[at, 1] == i
+        b += held(h)[words(h)[at] & SLOT] == i
     at, count = block_at(h, bucket, b)
-    delete(h, bucket, b, seek_entry(arena, at, count, key, i))
+    delete(h, bucket, b, seek_entry(h, at, count, key, i))
 
 
 @kernel
@@ -326,25 +323,25 @@ def delete_worst(h: Int64, bucket: Num) -> None:
 @kernel
 def best(h: Int64, bucket: Num, slots: Int64) -> None:
     """Write the slots of the best entries, best first; there must be as many."""
-    arena, blocks = entries(h), max(records(h)[bucket, BLOCKS], 1)
+    arena, blocks = words(h), max(records(h)[bucket, BLOCKS], 1)
     ahead, b = 0, 0
     while ahead < len(slots) and b < blocks:  # all of them wait for memory once
         at, count = block_at(h, bucket, b)
         for p in range(0, count, LINE):
-            prefetch(arena, 2 * (at + p))
+            prefetch(arena, at + p)
         ahead, b = ahead + count, b + 1
     done, b = 0, 0
     while done < len(slots):
         at, count = block_at(h, bucket, b)
         for p in range(min(count, len(slots) - done)):
-            slots[done + p] = arena[at + p, 0] & SLOT
+            slots[done + p] = arena[at + p] & SLOT
         done, b = done + count, b + 1
 
 
 @kernel
 def by_rank(h: Int64, bucket: Num, ranks: Int64) -> None:
     """Replace ranks in the order of a bucket (0: the best) by slots."""
-    arena, blocks = entries(h), max(records(h)[bucket, BLOCKS], 1)
+    arena, blocks = words(h), max(records(h)[bucket, BLOCKS], 1)
     begins = np.empty(blocks + 1, np.int64)
     begins[0] = 0
     for b in range(blocks):
@@ -356,26 +353,28 @@ def by_rank(h: Int64, bucket: Num, ranks: Int64) -> None:
         while ranks[k] >= begins[b + 1]:
             b += 1
         ranks[k] = block_at(h, bucket, b)[0] + ranks[k] - begins[b]
-        prefetch(arena, 2 * ranks[k])
+        prefetch(arena, ranks[k])
     for k in range(len(ranks)):
-        ranks[k] = arena[ranks[k], 0] & SLOT
+        ranks[k] = arena[ranks[k]] & SLOT
 
 
 @kernel
 def in_order(h: Int64, bucket: Num) -> Num:
     """Whether the entries of a bucket descend, and its directory says what its blocks hold."""
-    record, arena = records(h)[bucket], entries(h)
+    record, arena = records(h)[bucket], words(h)
     total, key, i = 0, np.int64(1) << 32, np.int64(0)
     for b in range(max(record[BLOCKS], 1)):
         at, count = block_at(h, bucket, b)
         if record[BLOCKS] and (count < 1 or count > WIDE):
             return False
-        if record[BLOCKS] and arena[record[START] + b, 0] != arena[at, 0] >> 32:
+        if record[BLOCKS] and arena[record[START] + 2 * b] != arena[at] >> 32:
             return False
         for p in range(at, at + count):
-            found = arena[p, 0] >> 32
-            if found > key or (found == key and arena[p, 1] >= i):
+            if arena[p] & SLOT >= h[SIZE]:
                 return False
-            key, i = found, arena[p, 1]
+            found, id_ = arena[p] >> 32, held(h)[arena[p] & SLOT]
+            if found > key or (found == key and id_ >= i):
+                return False
+            key, i = found, id_
         total += count
     return total == record[COUNT]
