@@ -161,7 +161,9 @@ def test_links_agree_with_a_naive_twin_under_random_traffic(capacity, rows, poin
         for i, identity in enumerate(session):
             expected = session[i + int(point * (len(session) - i))]
             found = np.empty(1, dtype=np.int64)
-            later(links, np.array([identity % capacity]), np.array([point]), found)
+            later(
+                links.steps, links.length, np.array([identity % capacity]), np.array([point]), found
+            )
             assert links.steps[found[0], 0] == expected
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.replay.base import State, check_count, check_fraction, check_sample
-from lser.replay.checks import check_number
+from lser.replay.checks import Float64, check_number
 from lser.replay.compiled import kernel, prefetch
 from lser.replay.links import Links, Tails, later, link, new_links
+from lser.replay.packing import gather
 from lser.replay.persistence import rng_from_state, rng_state, save
 from lser.replay.reward_classes import RewardClasses, classify, new_classes
 from lser.replay.sessions import stream_labels
@@ -113,17 +114,14 @@ class HindsightReplay:
         if self.balanced:
             return self._store.batch(self._draw_balanced(size))
         slots = self._rng.integers(len(self), size=size)
-        points = self._rng.random((2, size))
-        batch = self._store.batch(slots)
-        ahead = np.empty(size, dtype=np.int64)
-        later(self._links, slots, points[1], ahead)
-        goals = batch.observation[:, -1]
-        _relabel(
-            self._store.rows, self._store.layout.reward, ahead, points[0] < self.ratio,
-            self._goals, self._shown, goals, batch.reward,
+        points = self._rng.random(2 * size)
+        rows, flags, ids = self._store.blank(size)
+        _replay(
+            self._store.rows, self._store.ids, self._links.steps, self._links.length,
+            self._goals, self._shown, slots, points, self.ratio,
+            self._store.observation_dim, self._store.layout.reward, rows, flags, ids,
         )  # fmt: skip
-        batch.next_observation[:, -1] = goals
-        return batch
+        return self._store.wrap(rows, flags, ids)
 
     def _draw_balanced(self, size: int) -> Int64:
         without, above = self._classes.counts.tolist()
@@ -193,29 +191,42 @@ def _check_goals(goals: Sequence[float]) -> tuple[float, ...]:
 
 
 @kernel
-def _relabel(
-    rows: Float32,
-    gain: int,
-    ahead: Int64,
-    relabelled: Bool,
+def _replay(
+    kept: Float32,
+    held: Int64,
+    steps: Int64,
+    length: Int64,
     goals: Float32,
     shown: Float32,
-    own: Float32,
-    reward: Float32,
+    slots: Int64,
+    points: Float64,
+    ratio: float,
+    dim: int,
+    gain: int,
+    rows: Float32,
+    flags: Bool,
+    ids: Int64,
 ) -> None:
-    """Set the goals as shown `own` (b,) and the rewards (b,) of copies, by the steps `ahead`."""
-    width = rows.shape[1]
-    for i in range(len(ahead)):
-        prefetch(rows, ahead[i] * width + gain)
-    for i in range(len(ahead)):
-        goal = 0
-        for j in range(len(shown)):
-            if abs(own[i] - shown[j]) < abs(own[i] - shown[goal]):
-                goal = j
-        if relabelled[i]:
-            achieved = rows[ahead[i], gain]
+    """Gather `slots` (b,) and relabel the copies; `points` (2 b,) decide which, and by what step.
+
+    `dim` is the width of an observation, `gain` the column of the reward.
+    """
+    count, width = len(slots), kept.shape[1]
+    ahead = np.empty(count, np.int64)
+    later(steps, length, slots, points[count:], ahead)
+    for i in range(count):
+        prefetch(kept, ahead[i] * width + gain)
+    gather(kept, held, slots, rows, flags, ids)
+    for i in range(count):
+        goal = -1
+        if points[i] < ratio:
+            achieved = kept[ahead[i], gain]
             for j in range(len(goals)):
-                if goals[j] <= achieved:
+                goal += goals[j] <= achieved
+        if goal < 0:
+            own, goal = rows[i, dim - 1], 0
+            for j in range(1, len(shown)):
+                if abs(own - shown[j]) < abs(own - shown[goal]):
                     goal = j
-        own[i] = shown[goal]
-        reward[i] = np.float32(1.0) if reward[i] >= goals[goal] else np.float32(0.0)
+        rows[i, dim - 1] = rows[i, gain + dim] = shown[goal]
+        rows[i, gain] = np.float32(1.0) if rows[i, gain] >= goals[goal] else np.float32(0.0)

@@ -68,9 +68,8 @@ def link(links: Links, ids: Int64, previous: Int64) -> None:
 
 
 @kernel
-def later(links: Links, slots: Int64, points: Float64, out: Int64) -> None:
+def later(steps: Int64, length: Int64, slots: Int64, points: Float64, out: Int64) -> None:
     """For each slot (b,) one of its and the later steps' slots, by uniform points of [0, 1)."""
-    steps, length = links.steps, links.length
     capacity = len(steps)
     for i in range(len(slots)):
         prefetch(steps, slots[i] * 4)
