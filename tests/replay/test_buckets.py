@@ -46,7 +46,7 @@ def test_a_bucket_is_a_sorted_list(kind):
             word = (ordered.order_key(np.float32(key)) << 32) | slot
             store.ids[slot] = count
             h[header.SIZE] = capacity  # any slot may be in use
-            ordered.insert_newest(h, bucket, word)
+            ordered.insert_newest(h, bucket, word, rnd.randrange(3))
             bisect.insort(held, (float(np.float32(key)), count, slot))
         elif op < grow + 0.1:
             ordered.delete_worst(h, bucket)

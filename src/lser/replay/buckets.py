@@ -62,6 +62,7 @@ class Buckets:
             self._point(place, np.empty(store.capacity if tracked else 1, np.int32))
         self._point(header.FREE, np.full(header.CLASSES, -1, np.int64))
         self._set(header.SPARE, -1)
+        self._point(header.PLAN, np.empty((header.PLANNED, header.GROUP), np.int64))
         self._set(header.RANKED, -1)
         self._set(header.FIFO, rules.fifo)
         self._set(header.EVICT, rules.evict)

@@ -20,7 +20,9 @@ from lser.replay.compiled import (
     uint32_at,
 )
 from lser.replay.header import (
+    BEGIN,
     BLOCKS,
+    BUCKET,
     CAPACITY,
     CLASS,
     CODE,
@@ -29,14 +31,20 @@ from lser.replay.header import (
     EVICT,
     FIELDS,
     FIFO,
+    GROUP,
+    HINT,
     HOMES,
+    KEY,
     KEYS,
     LEAST,
+    LEFT,
     LISTED_BUCKETS,
     LISTED_CODES,
     MASK,
     OCCUPIED,
     PLACE,
+    PLAN,
+    PLANNED,
     RANKED,
     RANKING,
     REWARD,
@@ -63,7 +71,6 @@ from lser.replay.ranking import rank_all, rank_down, rank_up
 from lser.types import Float32, Int64
 
 DROP, NO_ROOM = -1, -2
-_GROUP = 16  # rows of a block
 
 
 @kernel
@@ -120,12 +127,11 @@ def track(h: Int64, bucket: Num, word: Num) -> None:
 
 
 @kernel
-def add(h: Int64, code: Num, word: Num) -> None:
-    """Add an entry, the newest, to the bucket of a code, which `fits`."""
-    bucket = find(h, code)
+def add(h: Int64, code: Num, bucket: Num, word: Num, guess: Num) -> None:
+    """Add an entry, the newest, to the bucket of a code (-1: a new one), which `fits`."""
     if bucket < 0:
         bucket = open_bucket(h, code, LEAST)
-    ordered.insert_newest(h, bucket, word)
+    ordered.insert_newest(h, bucket, word, guess)
     if h[TRACKED]:
         track(h, bucket, word)
 
@@ -154,7 +160,7 @@ def evict_for(h: Int64, code: Num, key: Num) -> Num:
         ranking[0] = ranking[h[RANKED]]
     if h[RANKED] > 0:
         rank_down(h, 0)
-    add(h, code, (key << 32) | slot)
+    add(h, code, -1, (key << 32) | slot, 0)
     ranking[h[RANKED]] = find(h, code)
     h[RANKED] += 1
     rank_up(h, h[RANKED] - 1)
@@ -163,14 +169,25 @@ def evict_for(h: Int64, code: Num, key: Num) -> Num:
 
 
 @kernel
-def store(h: Int64, code: Num, key: Num) -> Num:
-    """Apply the rule of the store to one newcomer: its slot, or DROP, or NO_ROOM."""
-    bucket = find(h, code)
+def recall(h: Int64, code: Num, guess: Num) -> Num:
+    """`find`, if a guess is not already the bucket of a code."""
+    if guess >= 0 and records(h)[guess, CODE] == code and records(h)[guess, COUNT] > 0:
+        return guess
+    return find(h, code)
+
+
+@kernel
+def store(h: Int64, code: Num, key: Num, guess: Num, block: Num) -> Num:
+    """Apply the rule of the store to one newcomer: its slot, or DROP, or NO_ROOM.
+
+    `guess` and `block` are where it is thought to belong: right more often than not.
+    """
+    bucket = recall(h, code, guess)
     if h[SIZE] < h[CAPACITY]:
         if not fits(h, bucket):
             return NO_ROOM
         slot = h[SIZE]
-        add(h, code, (key << 32) | slot)
+        add(h, code, bucket, (key << 32) | slot, block)
         h[SIZE] += 1
     elif h[FIFO]:
         if not fits(h, bucket):
@@ -179,7 +196,7 @@ def store(h: Int64, code: Num, key: Num) -> Num:
         home = np.int64(int32_at(h[HOMES], h[CAPACITY])[slot])
         filed = np.int64(int32_at(h[KEYS], h[CAPACITY])[slot])
         ordered.delete_entry(h, home, filed, held(h)[slot])
-        add(h, code, (key << 32) | slot)
+        add(h, code, bucket, (key << 32) | slot, block)
         if records(h)[home, COUNT] == 0:
             close_bucket(h, home)
         shrink(h, home)
@@ -191,7 +208,7 @@ def store(h: Int64, code: Num, key: Num) -> Num:
             return NO_ROOM
         slot = word & ordered.SLOT  # the oldest of the lowest key
         near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot)
-        ordered.replace_worst(h, bucket, (key << 32) | slot)
+        ordered.replace_worst(h, bucket, (key << 32) | slot, block)
         if h[TRACKED]:
             track(h, bucket, (key << 32) | slot)
     elif h[EVICT]:
@@ -204,61 +221,60 @@ def store(h: Int64, code: Num, key: Num) -> Num:
 
 
 @kernel
-def _foresee(h: Int64, rows: Float32, codes: UInt32, start: Num, stop: Num) -> None:
-    """Bring what rows start .. stop will need into the cache, one step of all at a time.
+def _foresee(h: Int64, rows: Float32, codes: UInt32, plan: Int64) -> None:
+    """Plan where rows belong and bring what they need into the cache, one step of all at a time.
 
     Each step needs what the step before it has fetched; taken together, all rows wait once.
     """
     table, arena, links = records(h), words(h), int64_at(h[TABLE], h[MASK] + 1, 1)
-    buckets, blocks = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
-    for k in range(start, stop):
+    buckets, blocks, keys = plan[BUCKET], plan[HINT], plan[KEY]
+    count = len(rows)
+    for k in range(count):
+        keys[k] = ordered.order_key(rows[k, h[REWARD]])
         prefetch(links, probe(h, np.int64(codes[k])))
-    for k in range(start, stop):
-        bucket = find(h, np.int64(codes[k]))
-        buckets[k - start] = bucket
-        if bucket >= 0:
-            prefetch(table, bucket * FIELDS)
-            prefetch(table, bucket * FIELDS + FIELDS - 1)
-    _foresee_blocks(h, rows, buckets, blocks, start)
-    for k in range(stop - start):
+    for k in range(count):
+        buckets[k] = find(h, np.int64(codes[k]))
         if buckets[k] >= 0:
-            at, count = ordered.block_at(h, buckets[k], blocks[k])
-            for p in range(0, count + 1, ordered.LINE):
+            prefetch(table, buckets[k] * FIELDS)
+            prefetch(table, buckets[k] * FIELDS + FIELDS - 1)
+    _foresee_blocks(h, count, plan)
+    for k in range(count):
+        if buckets[k] >= 0:
+            at, held_there = ordered.block_at(h, buckets[k], blocks[k])
+            for p in range(0, held_there + 1, ordered.LINE):
                 prefetch(arena, at + p)
             prefetch(arena, ordered.worst(h, buckets[k]))
     if h[SIZE] < h[CAPACITY] or h[FIFO]:
         return
-    for k in range(start, stop):
-        if buckets[k - start] >= 0:
-            word = arena[ordered.worst(h, buckets[k - start])]
-            if ordered.order_key(rows[k, h[REWARD]]) >= word >> 32:  # it will be replaced
+    for k in range(count):
+        if buckets[k] >= 0:
+            word = arena[ordered.worst(h, buckets[k])]
+            if keys[k] >= word >> 32:  # it will be replaced
                 prefetch(held(h), word & ordered.SLOT)
 
 
 @kernel
-def _foresee_blocks(h: Int64, rows: Float32, buckets: Int64, blocks: Int64, start: Num) -> None:
-    """Find the blocks that rows from `start` on belong to, as `seek_block` will."""
+def _foresee_blocks(h: Int64, count: Num, plan: Int64) -> None:
+    """Find the blocks that planned rows belong to, as `seek_block` would."""
     table, arena = records(h), words(h)
-    count = len(buckets)
-    at, keys = np.empty(count, np.int64), np.empty(count, np.int64)
-    left = np.zeros(count, np.int64)  # blocks from at[k] on that may be the last with a better one
+    buckets, blocks, keys = plan[BUCKET], plan[HINT], plan[KEY]
+    begin, left = plan[BEGIN], plan[LEFT]  # left: blocks that may still be the one, from HINT on
     most = 0
     for k in range(count):
-        blocks[k] = 0
+        blocks[k] = left[k] = 0
         if buckets[k] >= 0 and table[buckets[k], BLOCKS]:
-            at[k], left[k] = table[buckets[k], START], table[buckets[k], BLOCKS]
-            keys[k] = ordered.order_key(rows[start + k, h[REWARD]])
+            begin[k], left[k] = table[buckets[k], START], table[buckets[k], BLOCKS]
             most = max(most, left[k])
-            prefetch(arena, at[k] + 2 * (left[k] >> 1))
-            prefetch(arena, at[k] + 2 * left[k] - 1)
+            prefetch(arena, begin[k] + 2 * (left[k] >> 1))
+            prefetch(arena, begin[k] + 2 * left[k] - 1)
     while most > 1:
         for k in range(count):
             half = left[k] >> 1
             if half:
-                better = arena[at[k] + 2 * (blocks[k] + half)] > keys[k]
+                better = arena[begin[k] + 2 * (blocks[k] + half)] > keys[k]
                 blocks[k] += half if better else 0
                 left[k] -= half
-                prefetch(arena, at[k] + 2 * (blocks[k] + (left[k] >> 1)))
+                prefetch(arena, begin[k] + 2 * (blocks[k] + (left[k] >> 1)))
         most -= most >> 1
 
 
@@ -269,10 +285,15 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
     Two passes, because finding places and copying rows evict each other from the cache.
     """
     kept_ids, stop = held(h), len(rows)
+    plan = int64_at(h[PLAN], PLANNED, GROUP)
+    if len(rows) == 1:  # it has nobody to wait with
+        plan[KEY, 0], plan[BUCKET, 0], plan[HINT, 0] = ordered.order_key(rows[0, h[REWARD]]), -1, 0
     for k in range(start, len(rows)):
-        if (k - start) % _GROUP == 0 and k + 1 < len(rows):
-            _foresee(h, rows, codes, k, min(k + _GROUP, len(rows)))
-        slot = store(h, np.int64(codes[k]), ordered.order_key(rows[k, h[REWARD]]))
+        g = (k - start) % GROUP
+        if g == 0 and len(rows) > 1:
+            last = min(k + GROUP, len(rows))
+            _foresee(h, rows[k:last], codes[k:last], plan)
+        slot = store(h, np.int64(codes[k]), plan[KEY, g], plan[BUCKET, g], plan[HINT, g])
         if slot == NO_ROOM:
             stop = k
             break

@@ -99,6 +99,18 @@ def seek_block(h: Int64, bucket: Num, key: Num, i: Num) -> Num:
 
 
 @kernel
+def recall_block(h: Int64, bucket: Num, key: Num, guess: Num) -> Num:
+    """`seek_block` for a newcomer of this key, if a guess does not already lead to it."""
+    record, arena = records(h)[bucket], words(h)
+    if guess < record[BLOCKS]:
+        pair = record[START] + 2 * guess
+        last = guess + 1 == record[BLOCKS]
+        if (guess == 0 or arena[pair] > key) and (last or arena[pair + 2] <= key):
+            return guess
+    return seek_block(h, bucket, key, NEWEST)
+
+
+@kernel
 def seek_entry(h: Int64, at: Num, count: Num, key: Num, i: Num) -> Num:
     """How many entries of a block are better than (key, i)."""
     arena, low = words(h), 0
@@ -199,16 +211,20 @@ def _split(h: Int64, bucket: Num, b: Num, p: Num, key: Num) -> tuple[Num, Num]:
 @kernel
 def _settle(arena: Int64, at: Num, p: Num, word: Num) -> Num:
     """Put the newest entry among the p of a block, from its end, which has room; returns where."""
-    while p > 0 and arena[at + p - 1] >> 32 <= word >> 32:
-        arena[at + p] = arena[at + p - 1]
-        p -= 1
-    arena[at + p] = word
-    return p
+    low, left = at, p
+    while left > 0:  # the first that is no better, without branches on what is found
+        half = left >> 1
+        better = arena[low + half] >> 32 > word >> 32
+        low = low + half + 1 if better else low
+        left = left - half - 1 if better else half
+    slide(arena, low, at + p, low + 1)
+    arena[low] = word
+    return low - at
 
 
 @kernel
-def insert_newest(h: Int64, bucket: Num, word: Num) -> None:
-    """`insert` for an id above all others, which is what traffic brings."""
+def insert_newest(h: Int64, bucket: Num, word: Num, guess: Num) -> None:
+    """`insert` for an id above all others, which is what traffic brings; `guess` is its block."""
     record, arena = records(h)[bucket], words(h)
     if record[BLOCKS] == 0:
         if record[COUNT] < 1 << record[CLASS]:
@@ -216,7 +232,7 @@ def insert_newest(h: Int64, bucket: Num, word: Num) -> None:
             record[COUNT] += 1
             return
     else:
-        pair = record[START] + 2 * seek_block(h, bucket, word >> 32, NEWEST)
+        pair = record[START] + 2 * recall_block(h, bucket, word >> 32, guess)
         block = arena[pair + 1]
         if block & 255 < WIDE:
             if _settle(arena, block >> 8, block & 255, word) == 0:
@@ -228,7 +244,7 @@ def insert_newest(h: Int64, bucket: Num, word: Num) -> None:
 
 
 @kernel
-def replace_worst(h: Int64, bucket: Num, word: Num) -> None:
+def replace_worst(h: Int64, bucket: Num, word: Num, guess: Num) -> None:
     """Put the newest entry, which `fits`, in the place of the worst."""
     record, arena = records(h)[bucket], words(h)
     if record[BLOCKS] == 0:
@@ -240,7 +256,7 @@ def replace_worst(h: Int64, bucket: Num, word: Num) -> None:
         record[COUNT] -= 1
     else:
         delete_worst(h, bucket)
-    insert_newest(h, bucket, word)
+    insert_newest(h, bucket, word, guess)
 
 
 @kernel
