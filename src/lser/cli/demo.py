@@ -23,7 +23,7 @@ def demo(argv: list[str]) -> int:
 
 
 def _arguments(
-    sessions: int = 1_000, seeds: int = 6, workers: int = 0, out: Path = Path("demo")
+    sessions: int = 1_000, seeds: int = 8, workers: int = 0, out: Path = Path("demo")
 ) -> tuple[int, int, int, Path]:
     """Train LSER and uniform replay side by side on Bazaar and write one page about it.
 

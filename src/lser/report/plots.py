@@ -23,7 +23,9 @@ def curves(panel: Panel, *, seed: int) -> Draw:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        faint = 0.3 if len(panel.arms) < 5 else 0.18
+        crowded = len(panel.arms) > 4
+        faint = 0.12 if crowded else 0.3
+        first = {"lser", panel.reference.name if panel.reference else ""}
         for position, (arm, shown) in enumerate(_looks(panel)):
             sessions, runs = arm.curves
             if not sessions.size:
@@ -32,7 +34,8 @@ def curves(panel: Panel, *, seed: int) -> Draw:
                 axes.plot(sessions, run, color=shown.colour, alpha=faint, linewidth=0.6)
             rng = rng_for(seed, "curve", panel.name, arm.name)
             centre, low, high = bootstrap_curves(runs, rng)
-            axes.fill_between(sessions, low, high, color=shown.colour, alpha=0.13, linewidth=0)
+            band = 0.04 if crowded and arm.name not in first else 0.16
+            axes.fill_between(sessions, low, high, color=shown.colour, alpha=band, linewidth=0)
             every = max(1, len(sessions) // 6)
             axes.plot(
                 sessions, centre, color=shown.colour, linewidth=shown.width, marker=shown.marker,
