@@ -51,26 +51,6 @@ class PackedRing:
         return np.load(f"{path}.npy")
 
 
-class RandomSlots:
-    """No index at all: packed rows written to random slots, as a memory that replaces must."""
-
-    def __init__(self, capacity: int, observation: int, action: int):
-        from lser.replay import Store
-
-        self.store, self.rng = Store(capacity, observation, action), np.random.default_rng(0)
-        self.slots = [self.rng.integers(0, capacity, 8192) for _ in range(64)]
-        self.turn = 0
-
-    def push(self, block: Block) -> None:
-        """Store a block."""
-        from lser.replay.packing import scatter
-
-        self.turn = (self.turn + 1) % 8192
-        slots = self.slots[self.turn % 64][self.turn % 128 :]
-        rows = self.store.pack(*block)
-        scatter(self.store.rows, slots[: len(rows)], rows[: len(slots)])
-
-
 class ArrayRing:
     """A NumPy ring with an array per field."""
 

@@ -73,7 +73,8 @@ def headline() -> str:
             "at least as well here: what suits one VirtualTaobao user suits the next. And the lead "
             f"does not last. {standing(longest, seed=SEED)}",
             "",
-            f"`make demo` shows a world in which users differ, our own. {standing(demo, seed=SEED)}",
+            "`make demo` shows a world in which users differ, our own. "
+            f"{standing(demo, seed=SEED)}",
             "",
             "[All results, what they say, and the commands behind them](results/README.md).",
         ]
@@ -137,10 +138,16 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 for key, kind in (("vector", "1,024 users"), ("single", "one user"))
             ]
         case "replay":
+            grown = {int(size): rates for size, rates in data["growth_of_narrow_rows"].items()}
+            first, last = grown[min(grown)], grown[max(grown)]
+            ours, rings = (first[f"{n} push 64"] / last[f"{n} push 64"] for n in ("LSER", "ring"))
             return [
                 f"| {what} | {value:.3g}{'' if good else ' (missed)'} | {relation} {bound:g} |"
                 for what, value, relation, bound, good in data["targets"]
                 if value is not None
+            ] + [
+                "| slowdown of push 64 with rows of 8 + 2 numbers, where the index weighs most "
+                f"/ ring's | {ours / rings:.3g} | |"
             ]
         case "learner":
             return [
