@@ -148,7 +148,7 @@ def _panel_figures(panel: Panel, study: Study, seed: int) -> list[Figure]:
 
 
 def _overall(study: Study, seed: int) -> list[Part]:
-    """The chance to beat uniform over all simulators, where there are several."""
+    """The chance to beat uniform over all settings, where there are several."""
     names = list(dict.fromkeys(arm.name for panel in study.panels for arm in panel.arms))
     rows = [
         (name, found)
@@ -163,7 +163,7 @@ def _overall(study: Study, seed: int) -> list[Part]:
         alt=f"Probability of improvement over uniform. {text}", command=_command(study),
         size=(4.8, 1.3 + 0.27 * len(rows)),
     )  # fmt: skip
-    return [Part("All simulators together", [figure])]
+    return [Part("All settings together", [figure])]
 
 
 def _times_section(study: Study) -> list[Section]:

@@ -115,7 +115,7 @@ def profile(panel: Panel) -> Draw:
 
 
 def improvement(rows: list[tuple[str, Interval]], reference: str) -> Draw:
-    """The chance that a run of each memory beats one of the reference, over all simulators."""
+    """The chance that a run of each memory beats one of the reference, over all settings."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -257,8 +257,8 @@ def _cell_text(
     colour = "#ffffff" if abs(found.estimate) > 0.7 * limit else "#000000"
     weight = "bold" if found.excludes_zero else "normal"
     x, y = place
-    # About 27 points of text size fit side by side; past four columns the ends take two lines.
-    gap, room = (", ", 27) if columns <= 4 else (",\n", 50)
+    # About 27 points of text size fit side by side; from four columns on the ends take two lines.
+    gap, room = (", ", 27) if columns < 4 else (",\n", 50)
     ends = f"[{number(found.low, sign=True)}{gap}{number(found.high, sign=True)}]"
     axes.text(x, y + 0.02, number(found.estimate, sign=True), ha="center", va="bottom",
               color=colour, fontsize=min(11, 40 / columns), fontweight=weight)  # fmt: skip

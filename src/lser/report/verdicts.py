@@ -50,7 +50,7 @@ def findings(study: Study, *, seed: int) -> list[str]:
     overall = overall_improvement(list(study.panels), "lser", seed=seed)
     if study.name == "comparison" and len(study.panels) > 1 and overall:
         found.append(
-            f"Over {len(study.panels)} simulators together, a run with LSER beats one with uniform "
+            f"Over {len(study.panels)} settings together, a run with LSER beats one with uniform "
             f"with probability {interval(overall)}."
         )
     return found

@@ -108,10 +108,10 @@ def profile(panel: Panel) -> str:
 
 
 def improvement(study: Study, rows: list[tuple[str, Interval]]) -> str:
-    """Which memories beat the reference over all simulators together."""
+    """Which memories beat the reference over all settings together."""
     sure = [name_of(name) for name, found in rows if found.low > 0.5]
     under = [name_of(name) for name, found in rows if found.high < 0.5]
-    places = count(len(study.panels), "simulator")
+    places = count(len(study.panels), "setting")
     text = (
         f"Over {places}, the interval of {listing(sure)} lies above one half"
         if sure
