@@ -21,8 +21,8 @@ SEED = 0  # of the bootstrap
 
 
 def found() -> list[records.Record]:
-    """Every committed record."""
-    return records.find(RESULTS)
+    """Every committed record that is reported; tuning, on seeds of its own, has a table apart."""
+    return [record for record in records.find(RESULTS) if record.study != "tuning"]
 
 
 def panel_of(study_name: str, simulator: str, setting: str = "") -> Panel:
@@ -98,6 +98,25 @@ def tables() -> str:
             title = " / ".join(p for p in (study.name, panel.simulator, panel.setting) if p)
             parts += [f"### {title}", "", score_table(panel), ""]
     return "\n".join(parts).strip()
+
+
+def tuning() -> str:
+    """Final scores by the scale of the noise, for every memory, on the seeds of `tuning`."""
+    runs = [record for record in records.find(RESULTS) if record.study == "tuning"]
+    cells: dict[tuple[str, str], dict[float, list[float]]] = {}
+    for run in runs:
+        noises = cells.setdefault((run.simulator, run.memory), {})
+        final = (run.final or {})["metric"]
+        noises.setdefault(run.experiment["agent"]["noise_scale"], []).append(final)
+    scales = sorted({scale for noises in cells.values() for scale in noises})
+    lines = [
+        "| platform | memory | " + " | ".join(f"noise {scale:g}" for scale in scales) + " |",
+        "|---|---|" + "---|" * len(scales),
+    ]
+    for (platform, memory), noises in sorted(cells.items()):
+        means = (sum(noises[scale]) / len(noises[scale]) for scale in scales)
+        lines.append(f"| {platform} | {memory} | " + " | ".join(f"{m:.3f}" for m in means) + " |")
+    return "\n".join(lines)
 
 
 def speed() -> str:
@@ -190,6 +209,7 @@ def readmes() -> dict[Path, str]:
     front, back = ROOT / "README.md", RESULTS / "README.md"
     first = with_block(front.read_text(), "results", headline())
     second = with_block(back.read_text(), "reading", reading())
+    second = with_block(second, "tuning", tuning())
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),
