@@ -143,7 +143,7 @@ class LocalityReplayBuffer(ReplayBufferManager):
                 self._running.slots[user], self._running.returns[user] = [], 0.0
         return lengths, returns
 
-    def get_buffer_indices(self, start: int, stop: int) -> Int64:  # noqa: ARG002
+    def get_buffer_indices(self, start: int, stop: int) -> Int64:
         """The slots of the last finished episode whose start `add` gave as `start`.
 
         One per step, so that lengths are right; -1 for a transition that is no longer held.
@@ -185,14 +185,14 @@ class LocalityReplayBuffer(ReplayBufferManager):
         """None: it marks where a run of consecutive slots breaks off, and there are no runs."""
         return np.empty(0, np.int64)
 
-    def next(self, index: ArrayLike) -> NoReturn:  # noqa: ARG002
+    def next(self, index: ArrayLike) -> NoReturn:
         """Refused: the next step of an episode does not lie in the next slot."""
         raise ValueError(
             "n-step returns need episodes in consecutive slots, which this memory does not keep: "
             "use n_step_return_horizon=1"
         )
 
-    def prev(self, index: ArrayLike) -> NoReturn:  # noqa: ARG002
+    def prev(self, index: ArrayLike) -> NoReturn:
         """Refused: the step before does not lie in the slot before."""
         raise ValueError(
             "frame stacking needs episodes in consecutive slots, which this memory does not keep: "

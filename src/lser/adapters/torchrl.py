@@ -41,7 +41,7 @@ Key = str | tuple[str, ...]
 _FILE = "index.lser"
 
 
-class MemoryWriter(Writer):  # type: ignore[misc]  # TorchRL is not typed
+class MemoryWriter(Writer):
     """Puts each transition into the slot that the index gives it, or nowhere.
 
     `add` returns None and `extend` -1 for a transition that the memory refused. Rows of one call
@@ -138,7 +138,7 @@ class MemoryWriter(Writer):  # type: ignore[misc]  # TorchRL is not typed
         return state
 
 
-class MemorySampler(Sampler):  # type: ignore[misc]
+class MemorySampler(Sampler):
     """Picks the slots that the index replays for `query`.
 
     `query` is the current observation, (O,), or those of several users, (E, O), of which each
@@ -173,7 +173,7 @@ class MemorySampler(Sampler):  # type: ignore[misc]
         self._draws += 1
         return torch.from_numpy(slots), self._info(weights)
 
-    def _info(self, weights: Float32) -> dict[str, Any]:  # noqa: ARG002
+    def _info(self, weights: Float32) -> dict[str, Any]:
         return {}
 
     def update_priority(
@@ -181,7 +181,7 @@ class MemorySampler(Sampler):  # type: ignore[misc]
         index: int | torch.Tensor,
         priority: float | torch.Tensor,
         *,
-        storage: Storage | None = None,  # noqa: ARG002
+        storage: Storage | None = None,
     ) -> None:
         """Report TD errors of the transitions at `index`; memories without use for them skip."""
         slots = _array(index).reshape(-1)
@@ -227,7 +227,7 @@ class MemorySampler(Sampler):  # type: ignore[misc]
         self.index.load(State(state.config, arrays))
 
 
-class PrioritySampler(MemorySampler, PrioritizedSampler):  # type: ignore[misc]
+class PrioritySampler(MemorySampler, PrioritizedSampler):
     """A `MemorySampler` that TorchRL reports TD errors to, for memories that use them.
 
     Being a `PrioritizedSampler` is how `update_tensordict_priority` knows; none of that class's

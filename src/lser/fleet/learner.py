@@ -73,7 +73,7 @@ class StackedDDPG:
         self._active = torch.zeros(count, 1, device=self.device)
         self._upload()
         cuda = self.device.type == "cuda"
-        self._done = torch.cuda.Event() if cuda else None  # type: ignore[no-untyped-call]
+        self._done = torch.cuda.Event() if cuda else None
         self._graph = self._capture() if graph and self._done is not None else None
 
     def learn(self, batches: Sequence[Batch]) -> Float32:
@@ -175,7 +175,7 @@ class StackedDDPG:
     def _capture(self) -> torch.cuda.CUDAGraph | None:
         """The update as a graph; nobody is active meanwhile, so nothing changes."""
         try:
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(WARM_UPS):

@@ -68,7 +68,7 @@ class AttentiveReplay:
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike,
-        streams: ArrayLike | None = None,  # noqa: ARG002
+        streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions over the oldest; returns their ids."""
         rows = self._store.pack(

@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import carray  # type: ignore[attr-defined]
+from llvmlite import ir
+from numba import carray  # type: ignore[attr-defined]  # missing in its stubs
 from numba.core import cgutils as untyped
 from numba.core import event, types
 from numba.extending import intrinsic
@@ -86,7 +86,7 @@ class _Announcer(event.Listener):
         """Nothing to say."""
 
 
-event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Announcer())
 
 
 def _cast(_typing: Any, address: Any) -> Any:

@@ -21,7 +21,7 @@ class ConstantCode:
         """Zeros, (N,)."""
         return np.zeros(len(rows), np.uint32)
 
-    def observe(self, observations: Float32) -> bool:  # noqa: ARG002
+    def observe(self, observations: Float32) -> bool:
         """Nothing to learn."""
         return False
 
@@ -30,7 +30,7 @@ class ConstantCode:
         return State({"kind": self.KIND}, {})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:  # noqa: ARG003
+    def from_state(cls, state: State) -> Self:
         """Rebuild an encoder from `state()`."""
         return cls()
 
@@ -53,7 +53,7 @@ class RandomCode:
         """Fresh random codes, (N,), whatever the observations."""
         return self._rng.integers(2**self.bits, size=len(rows), dtype=np.uint32)
 
-    def observe(self, observations: Float32) -> bool:  # noqa: ARG002
+    def observe(self, observations: Float32) -> bool:
         """Nothing to learn."""
         return False
 

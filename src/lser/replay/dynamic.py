@@ -150,7 +150,7 @@ class DynamicReplay:
             self._size -= len(emptied)
             self._write(shard, slots, rows)
 
-    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
+    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions from one random shard that holds any."""
         size = check_sample(batch_size, len(self))
         filled = [shard for shard in self._shards if not shard.tree.empty]

@@ -228,7 +228,7 @@ class E2LSH:
         codes: UInt32 = np.bitwise_or.reduce(gray << shifts, axis=1).astype(np.uint32)
         return codes
 
-    def observe(self, observations: Float32) -> bool:  # noqa: ARG002
+    def observe(self, observations: Float32) -> bool:
         """Nothing to learn."""
         return False
 
@@ -251,7 +251,7 @@ class E2LSH:
             check_count("observation_dim", c["observation_dim"]),
             functions=check_count("functions", c["functions"]),
             width=c["width"],  # type: ignore[arg-type]  # the constructor checks it
-            norm=c["norm"],  # type: ignore[arg-type]
+            norm=c["norm"],  # type: ignore[arg-type]  # as above
         )
         encoder._vectors = _same(state, "encoder_vectors", encoder._vectors.shape)
         encoder._offsets = _same(state, "encoder_offsets", encoder._offsets.shape)

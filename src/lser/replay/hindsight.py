@@ -108,7 +108,7 @@ class HindsightReplay:
                 f"{self._shown.tolist()}, got {shown[wrong][0]}"
             )
 
-    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
+    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions, relabelled (or balanced)."""
         size = check_sample(batch_size, len(self))
         if self.balanced:

@@ -6,7 +6,7 @@ differently; here eight dot products advance together, so no sum is reordered.
 
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils as untyped
 from numba.core import types
 from numba.extending import intrinsic

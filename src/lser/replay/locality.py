@@ -262,12 +262,12 @@ class LocalityReplay:
         replay = cls.__new__(cls)
         replay.greedy = check_fraction("greedy", config["greedy"])
         replay.encoder = ENCODERS[kind].from_state(encoder)
-        rules = Rules(**state.part("rules").config)  # type: ignore[arg-type]
+        rules = Rules(**state.part("rules").config)  # type: ignore[arg-type]  # filed by `state`
         discount = config["discount"]
         replay._returns = Returns.from_arrays(discount, state.arrays) if rules.rekeyed else None
         replay._store = Store.from_state(state.part("store"))
         replay._buckets = Buckets.from_arrays(replay._store, rules, state.arrays)
-        replay._buckets.counters = state.part("counters").config  # type: ignore[assignment]
+        replay._buckets.counters = state.part("counters").config  # type: ignore[assignment]  # checked
         replay._buckets.rng = config["rng"]
         replay._lock = Lock()
         replay._connect()

@@ -65,7 +65,7 @@ class PrioritizedReplay:
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike,
-        streams: ArrayLike | None = None,  # noqa: ARG002
+        streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions with the largest priority seen; returns their ids."""
         rows = self._store.pack(
@@ -76,7 +76,7 @@ class PrioritizedReplay:
         self._tree.set(slots[slots >= 0], self._largest**self.alpha)
         return ids
 
-    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
+    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions, one from each of as many equal shares of the total."""
         size = check_sample(batch_size, len(self))
         beta = annealed(self.beta, 1.0, self._draws, self.anneal)

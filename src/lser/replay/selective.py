@@ -111,7 +111,7 @@ class SelectiveReplay:
         self._index.assign(slots, ids)
         return ids
 
-    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
+    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw half of `batch_size` from either part (the odd one from the newest)."""
         size = check_sample(batch_size, len(self))
         newest, kept = int(self._places.counts[1]), int(self._places.counts[3])

@@ -6,7 +6,7 @@ A sketch holds the upper 16 bits of every float32 ("bfloat16"), each row in cach
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray

@@ -192,10 +192,10 @@ class PrioritizedSlots:
 
     def place(
         self,
-        observation: ArrayLike,  # noqa: ARG002
+        observation: ArrayLike,
         reward: ArrayLike,
-        ended: ArrayLike,  # noqa: ARG002
-        streams: ArrayLike | None = None,  # noqa: ARG002
+        ended: ArrayLike,
+        streams: ArrayLike | None = None,
     ) -> Int64:
         """The slots N newcomers take: those of the oldest; -1 where a later one replaces it."""
         n = len(as_floats("reward", reward, (None,)))
@@ -207,7 +207,7 @@ class PrioritizedSlots:
     def pick(
         self,
         batch_size: int,
-        query: ArrayLike | None = None,  # noqa: ARG002
+        query: ArrayLike | None = None,
     ) -> tuple[Int64, Float32]:
         """Slots in proportion to their priorities, and importance weights."""
         batch = self._memory.sample(batch_size)

@@ -51,7 +51,7 @@ class UniformReplay:
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike,
-        streams: ArrayLike | None = None,  # noqa: ARG002
+        streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions over the oldest; returns their ids."""
         rows = self._store.pack(
@@ -60,7 +60,7 @@ class UniformReplay:
         with self._lock:
             return self._store.append(rows)
 
-    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:  # noqa: ARG002
+    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions independently; `query` is not used."""
         with self._lock:
             size = check_sample(batch_size, len(self._store))

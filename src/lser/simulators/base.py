@@ -158,7 +158,7 @@ class _Batched:
 class UserEnv(_Batched, gym.Env[Float32, Any]):
     """One user at a time; an episode is one session."""
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  # Gymnasium's
 
     def __init__(
         self, *, params: Any = None, render_mode: str | None = None, **overrides: Any
@@ -203,7 +203,7 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
     ``info["final_obs"]`` where ``info["_final_obs"]``.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012  # Gymnasium's
         "render_modes": ["ansi"],
         "render_fps": 1,
         "autoreset_mode": AutoresetMode.SAME_STEP,

@@ -76,13 +76,13 @@ class GoalEnv(VectorWrapper[Float32, Any, Any, Float32, Any]):
     def state_dict(self) -> dict[str, Any]:
         """The environment's state, the goals and their rng."""
         return {
-            "env": self.env.state_dict(),  # type: ignore[attr-defined]
+            "env": self.env.state_dict(),  # type: ignore[attr-defined]  # ours have it
             "goals": self.current.copy(),
             "rng": self._draws.bit_generator.state,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
+        self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]  # ours have it
         self.current = np.array(state["goals"], np.float32)
         self._draws.bit_generator.state = state["rng"]

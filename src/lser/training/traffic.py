@@ -106,7 +106,7 @@ class Traffic:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
+        self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]  # it saved it
         self._resetting = np.array(state["resetting"], np.bool_)
         waiting = state["waiting"]
         self._waiting = None if waiting is None else Transitions(*waiting)
