@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from twin import jaccard
 
-from lser.replay import Store, compiled, draw, header, index, ordered
+from lser.replay import Store, blocks, compiled, draw, entries, header, index, ordered
 from lser.replay.buckets import Buckets, Rules
 from lser.replay.nearest import nearest_two
 
 
 def test_order_keys_keep_the_order_of_floats():
     values = np.float32([-3e38, -1.5, -1e-40, 0, 1e-40, 1, 2.5, 3e38])
-    keys = [ordered.order_key(v) for v in values]
+    keys = [entries.order_key(v) for v in values]
     assert keys == sorted(keys)
-    assert [ordered.key_value(k) for k in keys] == values.tolist()
-    assert ordered.order_key(np.float32(-0.0)) == ordered.order_key(np.float32(0.0))
+    assert [entries.key_value(k) for k in keys] == values.tolist()
+    assert entries.order_key(np.float32(-0.0)) == entries.order_key(np.float32(0.0))
 
 
 KEYS = {
@@ -31,7 +31,7 @@ KEYS = {
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_bucket_is_a_sorted_list(kind):
     rnd = random.Random(0)
-    capacity = 40 * ordered.WIDE
+    capacity = 40 * blocks.WIDE
     store = Store(capacity, 1, 1)
     buckets = Buckets(store, Rules(fifo=True))  # tracked: entries can be sought
     h, held, free = buckets._h, [], list(range(capacity))
@@ -39,11 +39,11 @@ def test_a_bucket_is_a_sorted_list(kind):
     for count in range(6000):
         key, n, op = KEYS[kind](rnd, count), len(held), rnd.random()
         grow = 0.7 if count % 2000 < 1200 else 0.3  # up to many blocks, and back to few
-        while not ordered.fits(h, bucket):
+        while not blocks.fits(h, bucket):
             buckets._grow()
         if n == 0 or (op < grow and free):
             slot = free.pop(rnd.randrange(len(free)))
-            word = (ordered.order_key(np.float32(key)) << 32) | slot
+            word = (entries.order_key(np.float32(key)) << 32) | slot
             store.ids[slot] = count
             h[header.SIZE] = capacity  # any slot may be in use
             ordered.insert_newest(h, bucket, word, rnd.randrange(3))
@@ -53,9 +53,9 @@ def test_a_bucket_is_a_sorted_list(kind):
             free.append(held.pop(0)[2])
         else:
             value, name, slot = held.pop(rnd.randrange(n))
-            ordered.delete_entry(h, bucket, ordered.order_key(np.float32(value)), name)
+            ordered.delete_entry(h, bucket, entries.order_key(np.float32(value)), name)
             if op < grow + 0.2:  # goes back in under another key: not the newest
-                word = (ordered.order_key(np.float32(key)) << 32) | slot
+                word = (entries.order_key(np.float32(key)) << 32) | slot
                 ordered.insert(h, bucket, word, name)
                 bisect.insort(held, (float(np.float32(key)), name, slot))
             else:
@@ -71,7 +71,7 @@ def test_a_bucket_is_a_sorted_list(kind):
             ordered.by_rank(h, bucket, ranks)
             assert ranks.tolist() == wanted
             worst = buckets._held[header.ARENA][ordered.worst(h, bucket)]
-            assert worst & ordered.SLOT == held[0][2]
+            assert worst & entries.SLOT == held[0][2]
 
 
 def _filled(codes, capacity=None, **rules):

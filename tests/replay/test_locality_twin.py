@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from traffic import contents_of
 from twin import Twin, code_of
 
-from lser.replay import LocalityReplay, SimHash, ordered
+from lser.replay import LocalityReplay, SimHash, blocks
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking takes minutes
 VALUES = st.sampled_from([0.0, 0.0, 1.0, -1.0, 2.0, 0.5, -0.0, 1e-30, -3e38, 3e38])
@@ -96,4 +96,4 @@ def test_buckets_of_many_blocks_are_the_twins(unseen, order, store, rewards):
             rows = list(zip(seen, reward, *flags, rng.integers(0, 4, 80), strict=True))
             steps.append((rows, seen[0], int(rng.integers(1, 200)), bool(step % 2)))
         follow(replay, twin, planes, steps)
-        assert max(replay._buckets.sizes()) > 3 * ordered.WIDE
+        assert max(replay._buckets.sizes()) > 3 * blocks.WIDE

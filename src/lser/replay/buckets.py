@@ -5,9 +5,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.replay import compiled, direct, draw, filing, header, index, ordered
+from lser.replay import compiled, direct, draw, filing, header, index
 from lser.replay.base import check_count
+from lser.replay.blocks import WIDE
 from lser.replay.compiled import UInt32
+from lser.replay.foresight import GROUP, PLANNED
 from lser.replay.hashing import SimHash
 from lser.replay.store import Store
 from lser.types import Batch, Float32, Int64
@@ -62,7 +64,7 @@ class Buckets:
             self._point(place, np.empty(store.capacity if tracked else 1, np.int32))
         self._point(header.FREE, np.full(header.CLASSES, -1, np.int64))
         self._set(header.SPARE, -1)
-        self._point(header.PLAN, np.empty((header.PLANNED, header.GROUP), np.int64))
+        self._point(header.PLAN, np.empty((PLANNED, GROUP), np.int64))
         self._set(header.RANKED, -1)
         self._set(header.FIFO, rules.fifo)
         self._set(header.EVICT, rules.evict)
@@ -243,7 +245,7 @@ class Buckets:
             self._make_room(2 * int(h[header.ROOM]))
             return
         classes = self._held[header.BUCKETS][: h[header.TOP], header.CLASS]
-        longest = 2 ** (int(classes.max(initial=1)) + 1) + 2 * ordered.WIDE
+        longest = 2 ** (int(classes.max(initial=1)) + 1) + 2 * WIDE
         room, top = int(h[header.ARENA_ROOM]), int(h[header.ARENA_TOP])
         self._make_arena(max(room + room // 2, top + longest))
 

@@ -4,7 +4,9 @@ import numpy as np
 
 from lser.replay import ordered
 from lser.replay.arena import take_run
+from lser.replay.blocks import BLOCK, WIDE, block_at
 from lser.replay.compiled import Num, UInt32, int32_at, int64_at, kernel, uint32_at
+from lser.replay.entries import SLOT, key_value, order_key
 from lser.replay.header import (
     ARENA_TOP,
     BLOCKS,
@@ -70,10 +72,10 @@ def write_out(h: Int64, sizes: Int64, slots: Int64, keys: Float32) -> None:
         bucket = np.int64(buckets[k])
         sizes[k] = table[bucket, COUNT]
         for b in range(max(table[bucket, BLOCKS], 1)):
-            first, count = ordered.block_at(h, bucket, b)
+            first, count = block_at(h, bucket, b)
             for e in range(first, first + count):
-                slots[at] = arena[e] & ordered.SLOT
-                keys[at] = ordered.key_value(arena[e] >> 32)
+                slots[at] = arena[e] & SLOT
+                keys[at] = key_value(arena[e] >> 32)
                 at += 1
 
 
@@ -91,12 +93,12 @@ def _place(h: Int64, bucket: Num, count: Num) -> None:
     """Take the runs that `count` entries of an empty bucket need, as `room_for` counts them."""
     record = records(h)[bucket]
     record[COUNT] = count
-    if count <= ordered.WIDE:
+    if count <= WIDE:
         return
     record[BLOCKS] = (count + FILL - 1) // FILL
     for b in range(record[BLOCKS]):
         part = min(FILL, count - b * FILL)
-        words(h)[record[START] + 2 * b + 1] = (take_run(h, ordered.BLOCK) << 8) | part
+        words(h)[record[START] + 2 * b + 1] = (take_run(h, BLOCK) << 8) | part
 
 
 @kernel
@@ -105,10 +107,10 @@ def room_for(sizes: Int64) -> Num:
     total = 0
     for size in sizes:
         blocks = (size + FILL - 1) // FILL
-        if size <= ordered.WIDE:
+        if size <= WIDE:
             total += 1 << _class_for(size)
         else:
-            total += (1 << _class_for(2 * blocks)) + (blocks << ordered.BLOCK)
+            total += (1 << _class_for(2 * blocks)) + (blocks << BLOCK)
     return total
 
 
@@ -120,13 +122,13 @@ def read_in(h: Int64, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) 
     at = 0
     for k in range(len(codes)):
         blocks = (sizes[k] + FILL - 1) // FILL
-        run = _class_for(sizes[k] if sizes[k] <= ordered.WIDE else 2 * blocks)
+        run = _class_for(sizes[k] if sizes[k] <= WIDE else 2 * blocks)
         bucket = open_bucket(h, np.int64(codes[k]), run)
         _place(h, bucket, sizes[k])
         for b in range(max(records(h)[bucket, BLOCKS], 1)):
-            first, count = ordered.block_at(h, bucket, b)
+            first, count = block_at(h, bucket, b)
             for e in range(first, first + count):
-                slot, key = slots[at], ordered.order_key(keys[at])
+                slot, key = slots[at], order_key(keys[at])
                 arena[e] = (key << 32) | slot
                 if h[TRACKED]:
                     homes[slot], kept[slot] = bucket, key
@@ -150,9 +152,9 @@ def _entry_problem(h: Int64, filed: Int64) -> Num:
         if not ordered.in_order(h, bucket):
             return 1
         for b in range(max(record[BLOCKS], 1)):
-            at, count = ordered.block_at(h, bucket, b)
+            at, count = block_at(h, bucket, b)
             for e in range(at, at + count):
-                slot = arena[e] & ordered.SLOT
+                slot = arena[e] & SLOT
                 if slot >= h[SIZE] or filed[slot]:
                     return 2
                 filed[slot] = 1
@@ -177,7 +179,7 @@ def problem(h: Int64, filed: Int64) -> Num:
         record = table[buckets[k]]
         if record[CODE] != codes[k] or record[PLACE] != k or find(h, record[CODE]) != buckets[k]:
             return 4
-        used += (1 << record[CLASS]) + (record[BLOCKS] << ordered.BLOCK)
+        used += (1 << record[CLASS]) + (record[BLOCKS] << BLOCK)
     for size_class in range(CLASSES):
         at = free[size_class, 0]
         while at >= 0:

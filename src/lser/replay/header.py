@@ -21,11 +21,9 @@ from lser.types import Int64
  RNG, DRAWS, ITEMS, GREEDY, FILLED, FALLBACKS,  # the state of the generator; counters of the draws
  DIM, BITS, COLUMNS, VECTORS, SHIFT, SCALE,  # the SimHash of `direct.py`
  SCRATCH,  # room for one row, its code and its slot
- PLAN,  # what `index.py` has foreseen, (PLANNED, GROUP)
+ PLAN,  # of `foresight.py`
  LENGTH) = range(47)
 CODE, START, COUNT, CLASS, BLOCKS, PLACE, RANK, FIELDS = range(8)  # of a bucket record
-KEY, BUCKET, HINT, BEGIN, LEFT, PLANNED = range(6)  # rows of the plan
-GROUP = 16  # rows of a block that are foreseen together
 CLASSES = 40  # of runs: 2**LEAST .. 2**39 words
 LEAST = 2
 # fmt: on

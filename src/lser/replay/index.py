@@ -7,7 +7,7 @@ before it has changed anything and Python (`buckets.py`) makes room.
 
 import numpy as np
 
-from lser.replay import ordered
+from lser.replay import blocks, ordered
 from lser.replay.arena import give_run, has_room, missing, take_run
 from lser.replay.compiled import (
     Num,
@@ -16,35 +16,27 @@ from lser.replay.compiled import (
     int32_at,
     int64_at,
     kernel,
-    prefetch,
     uint32_at,
 )
+from lser.replay.entries import SLOT, order_key
+from lser.replay.foresight import BUCKET, GROUP, HINT, KEY, PLANNED, foresee
 from lser.replay.header import (
-    BEGIN,
     BLOCKS,
-    BUCKET,
     CAPACITY,
     CLASS,
     CODE,
     COUNT,
     DROPPED,
     EVICT,
-    FIELDS,
     FIFO,
-    GROUP,
-    HINT,
     HOMES,
-    KEY,
     KEYS,
     LEAST,
-    LEFT,
     LISTED_BUCKETS,
     LISTED_CODES,
-    MASK,
     OCCUPIED,
     PLACE,
     PLAN,
-    PLANNED,
     RANKED,
     RANKING,
     REWARD,
@@ -53,7 +45,6 @@ from lser.replay.header import (
     SIZE,
     SPARE,
     START,
-    TABLE,
     TOP,
     TRACKED,
     WIDTH,
@@ -61,7 +52,6 @@ from lser.replay.header import (
     find,
     held,
     link,
-    probe,
     records,
     unlink,
     words,
@@ -115,15 +105,15 @@ def close_bucket(h: Int64, bucket: Num) -> None:
 def fits(h: Int64, bucket: Num) -> Num:
     """Whether one more entry of the bucket (-1: of a new one) has room."""
     if bucket >= 0:
-        return ordered.fits(h, bucket)
+        return blocks.fits(h, bucket)
     return (h[SPARE] >= 0 or h[TOP] < h[ROOM]) and has_room(h, missing(h, LEAST))
 
 
 @kernel
 def track(h: Int64, bucket: Num, word: Num) -> None:
     """Record where the slot of an entry is filed."""
-    int32_at(h[KEYS], h[CAPACITY])[word & ordered.SLOT] = word >> 32
-    int32_at(h[HOMES], h[CAPACITY])[word & ordered.SLOT] = bucket
+    int32_at(h[KEYS], h[CAPACITY])[word & SLOT] = word >> 32
+    int32_at(h[HOMES], h[CAPACITY])[word & SLOT] = bucket
 
 
 @kernel
@@ -142,7 +132,7 @@ def shrink(h: Int64, bucket: Num) -> None:
     record = records(h)[bucket]
     sparse = 0 < 4 * record[COUNT] <= 1 << record[CLASS] and record[BLOCKS] == 0
     if sparse and record[CLASS] > LEAST and has_room(h, missing(h, record[CLASS] - 1)):
-        ordered.move(h, bucket, record[CLASS] - 1)
+        blocks.move(h, bucket, record[CLASS] - 1)
 
 
 @kernel
@@ -152,7 +142,7 @@ def evict_for(h: Int64, code: Num, key: Num) -> Num:
         rank_all(h)
     table, ranking = records(h), int32_at(h[RANKING], h[ROOM])
     bucket = ranking[0]
-    slot = words(h)[ordered.worst(h, bucket)] & ordered.SLOT
+    slot = words(h)[ordered.worst(h, bucket)] & SLOT
     ordered.delete_worst(h, bucket)
     if table[bucket, COUNT] == 0:
         close_bucket(h, bucket)
@@ -206,7 +196,7 @@ def store(h: Int64, code: Num, key: Num, guess: Num, block: Num) -> Num:
             return DROP
         if not fits(h, bucket):
             return NO_ROOM
-        slot = word & ordered.SLOT  # the oldest of the lowest key
+        slot = word & SLOT  # the oldest of the lowest key
         near(float32_at(h[ROWS], h[CAPACITY], h[WIDTH]), slot)
         ordered.replace_worst(h, bucket, (key << 32) | slot, block)
         if h[TRACKED]:
@@ -221,64 +211,6 @@ def store(h: Int64, code: Num, key: Num, guess: Num, block: Num) -> Num:
 
 
 @kernel
-def _foresee(h: Int64, rows: Float32, codes: UInt32, plan: Int64) -> None:
-    """Plan where rows belong and bring what they need into the cache, one step of all at a time.
-
-    Each step needs what the step before it has fetched; taken together, all rows wait once.
-    """
-    table, arena, links = records(h), words(h), int64_at(h[TABLE], h[MASK] + 1, 1)
-    buckets, blocks, keys = plan[BUCKET], plan[HINT], plan[KEY]
-    count = len(rows)
-    for k in range(count):
-        keys[k] = ordered.order_key(rows[k, h[REWARD]])
-        prefetch(links, probe(h, np.int64(codes[k])))
-    for k in range(count):
-        buckets[k] = find(h, np.int64(codes[k]))
-        if buckets[k] >= 0:
-            prefetch(table, buckets[k] * FIELDS)
-            prefetch(table, buckets[k] * FIELDS + FIELDS - 1)
-    _foresee_blocks(h, count, plan)
-    for k in range(count):
-        if buckets[k] >= 0:
-            at, held_there = ordered.block_at(h, buckets[k], blocks[k])
-            for p in range(0, held_there + 1, ordered.LINE):
-                prefetch(arena, at + p)
-            prefetch(arena, ordered.worst(h, buckets[k]))
-    if h[SIZE] < h[CAPACITY] or h[FIFO]:
-        return
-    for k in range(count):
-        if buckets[k] >= 0:
-            word = arena[ordered.worst(h, buckets[k])]
-            if keys[k] >= word >> 32:  # it will be replaced
-                prefetch(held(h), word & ordered.SLOT)
-
-
-@kernel
-def _foresee_blocks(h: Int64, count: Num, plan: Int64) -> None:
-    """Find the blocks that planned rows belong to, as `seek_block` would."""
-    table, arena = records(h), words(h)
-    buckets, blocks, keys = plan[BUCKET], plan[HINT], plan[KEY]
-    begin, left = plan[BEGIN], plan[LEFT]  # left: blocks that may still be the one, from HINT on
-    most = 0
-    for k in range(count):
-        blocks[k] = left[k] = 0
-        if buckets[k] >= 0 and table[buckets[k], BLOCKS]:
-            begin[k], left[k] = table[buckets[k], START], table[buckets[k], BLOCKS]
-            most = max(most, left[k])
-            prefetch(arena, begin[k] + 2 * (left[k] >> 1))
-            prefetch(arena, begin[k] + 2 * left[k] - 1)
-    while most > 1:
-        for k in range(count):
-            half = left[k] >> 1
-            if half:
-                better = arena[begin[k] + 2 * (blocks[k] + half)] > keys[k]
-                blocks[k] += half if better else 0
-                left[k] -= half
-                prefetch(arena, begin[k] + 2 * (blocks[k] + (left[k] >> 1)))
-        most -= most >> 1
-
-
-@kernel
 def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, start: Num) -> Num:
     """Store rows from `start` on; returns the first row for which there was no room.
 
@@ -287,12 +219,12 @@ def extend(h: Int64, rows: Float32, codes: UInt32, ids: Int64, slots: Int64, sta
     kept_ids, stop = held(h), len(rows)
     plan = int64_at(h[PLAN], PLANNED, GROUP)
     if len(rows) == 1:  # it has nobody to wait with
-        plan[KEY, 0], plan[BUCKET, 0], plan[HINT, 0] = ordered.order_key(rows[0, h[REWARD]]), -1, 0
+        plan[KEY, 0], plan[BUCKET, 0], plan[HINT, 0] = order_key(rows[0, h[REWARD]]), -1, 0
     for k in range(start, len(rows)):
         g = (k - start) % GROUP
         if g == 0 and len(rows) > 1:
             last = min(k + GROUP, len(rows))
-            _foresee(h, rows[k:last], codes[k:last], plan)
+            foresee(h, rows[k:last], codes[k:last], plan)
         slot = store(h, np.int64(codes[k]), plan[KEY, g], plan[BUCKET, g], plan[HINT, g])
         if slot == NO_ROOM:
             stop = k
@@ -316,7 +248,7 @@ def rekey(h: Int64, slots: Int64, ids: Int64, keys: Float32, start: Num) -> Num:
     for k in range(start, len(slots)):
         slot = slots[k]
         if slot >= 0 and held(h)[slot] == ids[k]:
-            bucket, key = np.int64(homes[slot]), ordered.order_key(keys[k])
+            bucket, key = np.int64(homes[slot]), order_key(keys[k])
             if not fits(h, bucket):
                 return k
             ordered.delete_entry(h, bucket, np.int64(before[slot]), ids[k])
