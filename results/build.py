@@ -6,6 +6,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,32 @@ def tables() -> str:
             title = " / ".join(p for p in (study.name, panel.simulator, panel.setting) if p)
             parts += [f"### {title}", "", score_table(panel), ""]
     return "\n".join(parts).strip()
+
+
+def machines() -> str:
+    """On what, and with which versions, the runs were made."""
+    runs: Counter[tuple[str, ...]] = Counter()
+    for record in records.find(RESULTS):
+        machine, versions = record.meta["machine"], record.meta["versions"]
+        names = ("python", "torch", "numpy", "numba", "gymnasium")
+        where = f"{machine['processor']}, {machine['cores']} cores"
+        runs[where, record.meta.get("engine") or "processes", *(versions[n] for n in names)] += 1
+    lines = [
+        "| machine | engine | Python | torch | NumPy | Numba | Gymnasium | runs |",
+        "|" + "---|" * 8,
+    ]
+    lines += ["| " + " | ".join((*key, str(count))) + " |" for key, count in runs.most_common()]
+    return "\n".join(lines)
+
+
+def contrast() -> str:
+    """What `contrast.py` saw."""
+    lines = ["| sessions | batches with one reward only | CTR |", "|---|---|---|"]
+    lines += [
+        f"| {row['sessions']:,} | {100 * row['single_reward_share']:.0f} % | {row['ctr']:.3f} |"
+        for row in json.loads((RESULTS / "contrast.json").read_text())
+    ]
+    return "\n".join(lines)
 
 
 def tuning() -> str:
@@ -206,7 +233,8 @@ def readmes() -> dict[Path, str]:
     front, back = ROOT / "README.md", RESULTS / "README.md"
     first = with_block(front.read_text(), "results", headline())
     second = with_block(back.read_text(), "reading", reading())
-    second = with_block(second, "tuning", tuning())
+    for name, block in (("machines", machines), ("contrast", contrast), ("tuning", tuning)):
+        second = with_block(second, name, block())
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),
