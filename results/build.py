@@ -14,6 +14,7 @@ from lser.experiments import records
 from lser.report import build_report
 from lser.report.cells import Panel, studies
 from lser.report.estimates import estimates
+from lser.report.stats import mean_t
 from lser.report.verdicts import in_short, standing
 
 RESULTS = Path(__file__).resolve().parent
@@ -115,6 +116,40 @@ def machines() -> str:
     ]
     lines += ["| " + " | ".join((*key, str(count))) + " |" for key, count in runs.most_common()]
     return "\n".join(lines)
+
+
+def course() -> str:
+    """LSER beside uniform along the curves on VirtualTaobao, over the seeds that both have."""
+    panel = panel_of("comparison", "virtual-taobao", "15,000 sessions")
+    lser, uniform = panel.arm("lser"), panel.arm("uniform")
+    assert lser is not None
+    assert uniform is not None
+    lines = ["| sessions | LSER | uniform | difference [95 %] | seeds |", "|---|---|---|---|---|"]
+    curves = [(arm.curves[0], arm.curves[1]) for arm in (lser, uniform)]
+    for at, sessions in enumerate(curves[0][0]):
+        if at and at % 2 == 0:
+            ours, theirs = (runs[:, at] for _, runs in curves)
+            lines.append(_course_row(f"{sessions:,.0f}", ours, theirs))
+    ours, theirs = lser.values, uniform.values
+    for first, last in ((0, 10), (10, 20)):
+        part = slice(first, last)
+        name = f"final, seeds {first} to {last - 1}"
+        lines.append(_course_row(name, ours[part], theirs[part]))
+    longest = panel_of("comparison", "virtual-taobao", "90,000 sessions").arm("lser")
+    assert longest is not None
+    walls = [(run.final or {})["times"]["wall"] / 60 for run in longest.runs]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"A run of LSER of 90,000 sessions took {sum(walls) / len(walls):.0f} minutes.",
+        ]
+    )
+
+
+def _course_row(name: str, ours: Any, theirs: Any) -> str:
+    gap = _interval(mean_t(ours - theirs), sign=True)
+    return f"| {name} | {ours.mean():.3f} | {theirs.mean():.3f} | {gap} | {len(ours)} |"
 
 
 def contrast() -> str:
@@ -233,7 +268,8 @@ def readmes() -> dict[Path, str]:
     front, back = ROOT / "README.md", RESULTS / "README.md"
     first = with_block(front.read_text(), "results", headline())
     second = with_block(back.read_text(), "reading", reading())
-    for name, block in (("machines", machines), ("contrast", contrast), ("tuning", tuning)):
+    blocks = {"machines": machines, "course": course, "contrast": contrast, "tuning": tuning}
+    for name, block in blocks.items():
         second = with_block(second, name, block())
     return {
         front: with_block(first, "speed", short_speed()),
