@@ -138,13 +138,18 @@ def _compile(function: Function, **options: Any) -> Function:
     options["error_model"] = "numpy"  # a division by zero gives infinity, as in NumPy
     try:
         compiled: Any = numba.njit(cache=True, **options)(function)
-        # Numba has no public way to say what a cache depends on.
-        file = compiled._cache._cache_file
-        file._source_stamp = (file._source_stamp, stamp(function.__module__))
-    except (RuntimeError, AttributeError):  # "no locator available", or another Numba
+        _stamp_cache(compiled, function.__module__)
+    except (RuntimeError, AttributeError):  # no place for a cache, or another Numba's cache
         _announcer.cached = False
         return cast(Function, numba.njit(**options)(function))
     return cast(Function, compiled)
+
+
+def _stamp_cache(compiled: Any, module: str) -> None:
+    """Let the cached code of a kernel depend on `stamp`; Numba has no public way to say so."""
+    file = compiled._cache._cache_file
+    if _source(module) is not None:  # in a notebook Numba's own stamp says what was typed
+        file._source_stamp = stamp(module)
 
 
 class _Announcer(event.Listener):
