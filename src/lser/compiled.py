@@ -56,6 +56,14 @@ def relaxed_kernel(function: Function) -> Function:
     return _compile(function, fastmath=_RELAXED)
 
 
+def inlined(function: Function) -> Function:
+    """A kernel that is copied into its callers before they are compiled, for one-liners.
+
+    Each separate kernel costs a tenth of a second at first use; a copied one costs nothing.
+    """
+    return _compile(function, inline="always")
+
+
 def parallel_kernel(function: Function) -> Function:
     """A kernel whose `numba.prange` loops run on several threads; otherwise like `kernel`."""
     return _compile(function, parallel=True)
@@ -218,7 +226,7 @@ def _popcount(_typing: Any, word: Any) -> Any:
     return word(word), codegen
 
 
-_pointer: Any = intrinsic(_cast)
+pointer: Any = intrinsic(_cast)
 popcount: Any = intrinsic(_popcount)
 # slide(array, start, stop, to): copy a part of an array (n,) to where the two may overlap
 slide: Any = intrinsic(_slide)
@@ -229,28 +237,28 @@ prefetch: Any = intrinsic(_hint)
 @kernel
 def int64_at(address: Num, length: Num, width: Num) -> Any:
     """The (length, width) int64 array at `address`."""
-    return carray(_pointer(address), (length, width), np.int64)
+    return carray(pointer(address), (length, width), np.int64)
 
 
 @kernel
 def int32_at(address: Num, length: Num) -> Any:
     """The int32 array at `address`."""
-    return carray(_pointer(address), length, np.int32)
+    return carray(pointer(address), length, np.int32)
 
 
 @kernel
 def uint32_at(address: Num, length: Num) -> Any:
     """The uint32 array at `address`."""
-    return carray(_pointer(address), length, np.uint32)
+    return carray(pointer(address), length, np.uint32)
 
 
 @kernel
 def float64_at(address: Num, length: Num, width: Num) -> Any:
     """The (length, width) float64 array at `address`."""
-    return carray(_pointer(address), (length, width), np.float64)
+    return carray(pointer(address), (length, width), np.float64)
 
 
 @kernel
 def float32_at(address: Num, length: Num, width: Num) -> Any:
     """The (length, width) float32 array at `address`."""
-    return carray(_pointer(address), (length, width), np.float32)
+    return carray(pointer(address), (length, width), np.float32)
