@@ -26,6 +26,8 @@ from numba import carray  # type: ignore[attr-defined]  # missing in its stubs
 from numba.core import cgutils as untyped
 from numba.core import event, types
 from numba.extending import intrinsic
+from numba.np import arrayobj as untyped_arrays
+from numba.np.numpy_support import from_dtype
 from numpy.typing import NDArray
 
 UInt32 = NDArray[np.uint32]
@@ -33,6 +35,7 @@ UInt64 = NDArray[np.uint64]
 Num = Any  # a scalar inside a kernel, whose exact type Numba infers
 Function = TypeVar("Function", bound=Callable[..., Any])
 cgutils: Any = untyped
+arrayobj: Any = untyped_arrays
 _log = logging.getLogger("lser")
 _SECOND_LEVEL = 2  # of cache: it waits for more lines at once than the first, 1.5x measured
 
@@ -224,6 +227,48 @@ def _popcount(_typing: Any, word: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return word(word), codegen
+
+
+def record_at(dtype: Any) -> Any:
+    """A function for kernels: the record of a NumPy dtype at an address."""
+    kind = from_dtype(dtype)
+
+    def typed(_typing: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+        return kind(address), codegen
+
+    return intrinsic(typed)
+
+
+def view_of(record: Any, address: str, length: str, dtype: Any) -> Any:
+    """A function for kernels: the vector that two fields of a record, int64 each, describe.
+
+    One of these costs nothing to compile, while `carray` in a function of its own does.
+    """
+    element = from_dtype(np.dtype(dtype))
+    kind = types.Array(element, 1, "C")
+    offsets = [record.fields[name][1] for name in (address, length)]
+
+    def typed(_typing: Any, header: Any) -> Any:
+        def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            word = ir.IntType(64)
+            first = builder.bitcast(arguments[0], ir.IntType(8).as_pointer())
+            at, count = (
+                builder.load(builder.bitcast(builder.gep(first, [word(o)]), word.as_pointer()))
+                for o in offsets
+            )
+            array = context.make_array(kind)(context, builder)
+            size = context.get_constant(types.intp, np.dtype(dtype).itemsize)
+            data = builder.inttoptr(at, context.get_data_type(element).as_pointer())
+            layout = {"data": data, "shape": [count], "strides": [size], "itemsize": size}
+            arrayobj.populate_array(array, meminfo=None, **layout)
+            return array._getvalue()
+
+        return kind(header), codegen
+
+    return intrinsic(typed)
 
 
 pointer: Any = intrinsic(_cast)

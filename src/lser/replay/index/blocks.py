@@ -3,16 +3,13 @@
 An entry is one word, order key << 32 | slot. A bucket of up to `WIDE` entries is one run of the
 arena. A larger one is a directory: a run of pairs, (order key of a block's first entry,
 offset << 8 | count), whose blocks hold up to `WIDE` entries each. Runs have power-of-two sizes;
-freed runs wait in a list per size.
+freed runs wait in a list per size, linked by their first words.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]  # missing in its stubs
 
-from lser.compiled import Num, inlined, kernel, pointer, slide
-from lser.replay.index.layout import CLASSES, LEAST, Header, arena, buckets
+from lser.compiled import Num, inlined, kernel, slide
+from lser.replay.index.layout import LEAST, Header, arena, buckets, free_runs
 
 SLOT = 0xFFFFFFFF
 BLOCK = 6  # the class of a block's run
@@ -31,12 +28,6 @@ def key_value(key: Num) -> Num:
     """The float32 of an order key."""
     bits = key if key >= 0 else key ^ np.int64(0x7FFFFFFF)
     return np.int32(bits).view(np.float32)
-
-
-@inlined
-def free_runs(h: Header) -> Any:
-    """The first free run of each size class, or -1; its first word leads to the next."""
-    return carray(pointer(h.free_runs), CLASSES, np.int64)
 
 
 @inlined

@@ -1,25 +1,23 @@
 """The rule of the draw: which slots a query replays, and the nearest codes of one without bucket."""
 
-from typing import Any
-
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]  # missing in its stubs
 
-from lser.compiled import Num, UInt64, inlined, kernel, pointer, popcount
+from lser.compiled import Num, UInt64, inlined, kernel, popcount
 from lser.random import below, distinct, unit
-from lser.replay.index.layout import Header, buckets, find, listed_buckets, listed_codes
+from lser.replay.index.layout import (
+    Header,
+    buckets,
+    find,
+    generator,
+    listed_buckets,
+    listed_codes,
+)
 from lser.replay.index.sorted import best, by_rank
 from lser.types import Int64
 
 MEMORY = -1  # as a bucket: all slots
 ANY_CODE = -1  # as a code: that of an occupied bucket drawn at random
 _CHUNK = 256
-
-
-@inlined
-def generator(h: Header) -> Any:
-    """The state of the generator, (1,)."""
-    return carray(pointer(h.rng), 1, np.uint64)
 
 
 @inlined

@@ -45,7 +45,7 @@ class BucketIndex:
         self.address = self._header.ctypes.data
         self.counts: Int64 = self._header.view(np.int64)[:2]
         self._held: dict[str, NDArray[Any]] = {}  # keeps alive what the header points to
-        self._set(capacity=len(ids), spare=-1, ranked=-1)
+        self._set(capacity=len(ids), spare=-1, ranked=-1, one=1, classes=CLASSES)
         self._point("ids", ids)
         self._point("rng", np.zeros(1, np.uint64))
         self._point("free_runs", np.full(CLASSES, -1, np.int64))
@@ -221,7 +221,7 @@ class BucketIndex:
         for name, array in larger.items():
             self._point(name, array)
         self._point("table", table)
-        self._set(bucket_room=room, mask=len(table) - 1)
+        self._set(bucket_room=room, table_room=len(table), mask=len(table) - 1)
         calls.relink(self.address)
 
     def _make_arena(self, room: int) -> None:

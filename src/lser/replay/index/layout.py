@@ -6,9 +6,8 @@ All state hangs off one record of `HEADER`; kernels take that record instead of 
 from typing import Any
 
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]  # missing in its stubs
 
-from lser.compiled import Num, inlined, kernel, pointer
+from lser.compiled import Num, inlined, kernel, record_at, view_of
 
 Header = Any  # a record of HEADER inside a kernel
 
@@ -18,12 +17,12 @@ _HEADER = (
     # the slots, and the id in each (capacity,)
     *("capacity", "ids"),
     # the arena of words: its address, its length, how much is used; free runs by size class
-    *("arena", "arena_room", "arena_top", "free_runs"),
+    *("arena", "arena_room", "arena_top", "free_runs", "classes"),
     # the bucket records: their address, how many there is room for, how many were ever used,
     # and the first that can be used again, or -1
     *("buckets", "bucket_room", "bucket_top", "spare"),
-    # the table from codes to buckets, and its length less one
-    *("table", "mask"),
+    # the table from codes to buckets, its length, a power of two, and that less one
+    *("table", "table_room", "mask"),
     # the occupied codes and their buckets, side by side and without gaps
     *("occupied", "listed_codes", "listed_buckets"),
     # slot -> order key and bucket, where entries are sought by slot (FIFO, keys that change)
@@ -33,7 +32,7 @@ _HEADER = (
     # the rule of the store, and of the draw
     *("fifo", "evict", "per_item", "from_memory", "repeat", "uniform"),
     # the generator's state (an address), and counts of what was dropped and drawn
-    *("rng", "dropped", "draws", "items", "greedy", "filled", "fallbacks"),
+    *("rng", "one", "dropped", "draws", "items", "greedy", "filled", "fallbacks"),
     # for the calls that also hash and copy: the SimHash, the rows, and room for a block
     *("dim", "bits", "columns", "vectors", "shift", "scale", "rows", "width", "workspace"),
 )
@@ -56,64 +55,20 @@ CLASSES = 40  # of runs: 2**LEAST .. 2**39 words
 LEAST = 2
 
 
-@inlined
-def header_at(address: Num) -> Any:
-    """The header at an address."""
-    return carray(pointer(address), 1, HEADER)[0]
-
-
-@inlined
-def buckets(h: Header) -> Any:
-    """The bucket records, (bucket_room,)."""
-    return carray(pointer(h.buckets), h.bucket_room, BUCKET)
-
-
-@inlined
-def arena(h: Header) -> Any:
-    """The words of the arena, (arena_room,)."""
-    return carray(pointer(h.arena), h.arena_room, np.int64)
-
-
-@inlined
-def ids_of(h: Header) -> Any:
-    """The id in each slot, (capacity,)."""
-    return carray(pointer(h.ids), h.capacity, np.int64)
-
-
-@inlined
-def listed_codes(h: Header) -> Any:
-    """The occupied codes, (bucket_room,), of which the first `occupied` count."""
-    return carray(pointer(h.listed_codes), h.bucket_room, np.uint32)
-
-
-@inlined
-def listed_buckets(h: Header) -> Any:
-    """The buckets of the occupied codes, (bucket_room,)."""
-    return carray(pointer(h.listed_buckets), h.bucket_room, np.int32)
-
-
-@inlined
-def keys_of(h: Header) -> Any:
-    """The order key that each slot is filed under, (capacity,)."""
-    return carray(pointer(h.keys), h.capacity, np.int32)
-
-
-@inlined
-def homes_of(h: Header) -> Any:
-    """The bucket that each slot is filed in, (capacity,)."""
-    return carray(pointer(h.homes), h.capacity, np.int32)
-
-
-@inlined
-def ranking(h: Header) -> Any:
-    """The heap of buckets by size, (bucket_room,)."""
-    return carray(pointer(h.ranking), h.bucket_room, np.int32)
-
-
-@inlined
-def table_of(h: Header) -> Any:
-    """The table of codes: code << 32 | bucket, or -1."""
-    return carray(pointer(h.table), h.mask + 1, np.int64)
+# The header at an address, and the arrays that it points to. Inside a kernel, buckets(h) is an
+# array of BUCKET, arena(h) the words of the arena, and so on.
+header_at = record_at(HEADER)
+buckets = view_of(HEADER, "buckets", "bucket_room", BUCKET)
+arena = view_of(HEADER, "arena", "arena_room", np.int64)
+free_runs = view_of(HEADER, "free_runs", "classes", np.int64)  # the first of each size class, or -1
+ids_of = view_of(HEADER, "ids", "capacity", np.int64)
+table_of = view_of(HEADER, "table", "table_room", np.int64)  # code << 32 | bucket, or -1
+listed_codes = view_of(HEADER, "listed_codes", "bucket_room", np.uint32)
+listed_buckets = view_of(HEADER, "listed_buckets", "bucket_room", np.int32)
+keys_of = view_of(HEADER, "keys", "capacity", np.int32)  # the order key that a slot is filed under
+homes_of = view_of(HEADER, "homes", "capacity", np.int32)  # the bucket that a slot is filed in
+ranking = view_of(HEADER, "ranking", "bucket_room", np.int32)
+generator = view_of(HEADER, "rng", "one", np.uint64)
 
 
 @inlined
