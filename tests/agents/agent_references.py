@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from lser.agents.networks import Perceptron
+from lser.agents.perceptron import Perceptron
 from lser.types import Batch
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from lser.agents import DDPG, SAC, TD3
-from lser.agents.base import Agent
+from lser.agents.protocol import Agent
 from lser.experiments.config import (
     Aer,
     Bazaar,
