@@ -118,12 +118,7 @@ class ActorCritic:
             learner = self.learner
             if learner.stacked:
                 return self._learn_on_device(host, data)
-            learner.updates += 1
-            diagnose = bool(learner.due_to_diagnose()[0])
-            if learner.bounded or diagnose:
-                learner.see_rewards(0, host.rewards())
-                learner.limits = learner.limits_of()
-            found = learner.update(data, actor=bool(learner.actor_moves()[0]), diagnose=diagnose)
+            found = learner.update_alone(data, host.rewards())
             return self._learned(found.critic_loss, found.errors.numpy(), found.values)
 
     def stage(self, batch: Batch, host: HostBatches, slot: int = 0) -> None:

@@ -210,6 +210,15 @@ class Learner:
         values = self._look_at_values(data, target - first) if diagnose else None
         return Update(errors, loss, values)
 
+    def update_alone(self, data: Minibatch, rewards: Float32) -> Update:
+        """The whole next update of a single agent, whose batch has these `rewards` (b,)."""
+        self.updates += 1
+        diagnose = bool(self.due_to_diagnose()[0])
+        if self.bounded or diagnose:
+            self.see_rewards(0, rewards)
+            self.limits = self.limits_of()
+        return self.update(data, actor=bool(self.actor_moves()[0]), diagnose=diagnose)
+
     def _target(self, data: Minibatch) -> Tensor:
         """What the critics' values should be, (.., b, 1)."""
         raise NotImplementedError
