@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from tyro.conf import subcommand
 
-from lser.simulators.bazaar_world import Params as Bazaar
-from lser.simulators.interest_evolution_params import Params as InterestEvolution
-from lser.simulators.long_term_satisfaction_params import Params as LongTermSatisfaction
-from lser.simulators.recogym_params import Params as RecoGym
+from lser.simulators.bazaar import Params as Bazaar
+from lser.simulators.recogym import Params as RecoGym
+from lser.simulators.recsim.interest_evolution import Params as InterestEvolution
+from lser.simulators.recsim.long_term_satisfaction import Params as LongTermSatisfaction
 from lser.simulators.virtual_taobao import Params as VirtualTaobao
 
 __all__ = [

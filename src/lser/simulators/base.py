@@ -38,6 +38,14 @@ class Anchor(NamedTuple):
     source: str
 
 
+class Lengths(NamedTuple):
+    """How many sessions a study on a simulator lasts, by its scale."""
+
+    quick: int
+    medium: int
+    paper: int
+
+
 class Outcome(NamedTuple):
     """What one step brought to every user."""
 
@@ -49,8 +57,17 @@ class Outcome(NamedTuple):
 class Simulator(Protocol):
     """Pure batched dynamics. `Users` is a dataclass whose fields all have a leading users axis."""
 
-    Params: ClassVar[type]
+    params_type: ClassVar[type]
     metric: ClassVar[Metric]
+    goals: ClassVar[tuple[float, ...]]
+    """Thresholds of the reward that hindsight takes for goals: clicks on a page, or the like."""
+    session_length: ClassVar[float]
+    """Pages per session of random actions."""
+    lengths: ClassVar[Lengths]
+    capacity: ClassVar[int]
+    """Transitions that a memory holds in studies."""
+    medium_updates: ClassVar[float]
+    """Updates per step of studies below the paper's scale, equal for every memory."""
     single_observation_space: gym.Space[Float32]
     single_action_space: gym.Space[Any]
 
@@ -129,7 +146,7 @@ class _Batched:
     simulator_type: ClassVar[type[Simulator]]
 
     def __init__(self, params: Any, overrides: dict[str, Any]) -> None:
-        self.params = make_params(self.simulator_type.Params, params, overrides)
+        self.params = make_params(self.simulator_type.params_type, params, overrides)
         self.simulator = self.simulator_type(self.params)
         self.users: Any = None
         self.last_info: Info | None = None
