@@ -6,8 +6,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import lser  # noqa: F401  (registers the environments)
-from lser.simulators.bazaar import Bazaar, Params
-from lser.simulators.bazaar_oracle import (
+from lser.simulators.bazaar import Params
+from lser.simulators.bazaar.oracle import (
     Sighted,
     constant,
     informed,
@@ -17,7 +17,8 @@ from lser.simulators.bazaar_oracle import (
     scoring,
     uniformly_random,
 )
-from lser.simulators.bazaar_world import first_places, normalised
+from lser.simulators.bazaar.simulator import Bazaar
+from lser.simulators.bazaar.world import first_places, normalised
 
 # The calibration is itself sampled: 3 % of the CTR, beside the test's own standard error.
 CALIBRATION = 0.03

@@ -67,7 +67,7 @@ def test_gymnasiums_checker_finds_nothing(name):
 
 
 def test_make_and_make_vec_find_the_native_environments(name):
-    prefix = SIMULATORS[name][1]
+    prefix = SIMULATORS[name].prefix
     assert type(make(name)).__name__ == f"{prefix}Env"
     vector = make_vec(name)
     assert type(vector).__name__ == f"{prefix}VectorEnv"

@@ -18,10 +18,9 @@ from gymnasium.utils.env_checker import check_env
 from scipy.stats import ks_2samp
 
 import lser  # noqa: F401  registers the environments
-from lser.simulators import long_term_satisfaction_dynamics as dynamics
-from lser.simulators.long_term_satisfaction import LongTermSatisfaction, Params, Users
-from lser.simulators.long_term_satisfaction_optimum import expected_returns
-from lser.simulators.slate import top_k
+from lser.simulators.recsim.long_term_satisfaction import Params, dynamics
+from lser.simulators.recsim.long_term_satisfaction.optimum import expected_returns
+from lser.simulators.recsim.long_term_satisfaction.simulator import LongTermSatisfaction, Users
 
 NAME = "lser/LongTermSatisfaction-v0"
 SESSIONS = 2000
@@ -224,7 +223,8 @@ def test_a_target_shows_the_nearest_candidates() -> None:
     bait, target = rng.random((200, 20)), rng.random((200, 1)).astype(np.float32)
     bait[:, 7] = bait[:, 3]
     np.testing.assert_array_equal(
-        dynamics.nearest(target, bait, 4), top_k(-np.abs(bait - target), 4)
+        dynamics.nearest(target, bait, 4),
+        np.argsort(np.abs(bait - target), axis=1, kind="stable")[:, :4],
     )
 
 

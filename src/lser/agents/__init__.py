@@ -7,10 +7,11 @@ if TYPE_CHECKING:
     from lser.agents.ddpg import DDPG
     from lser.agents.protocol import Agent, Learned, Values
     from lser.agents.sac import SAC
+    from lser.agents.saved import load_agent
     from lser.agents.td3 import TD3
 
-__all__ = ["DDPG", "SAC", "TD3", "Agent", "Learned", "Values"]
-_HOMES = {"Agent": "protocol", "Learned": "protocol", "Values": "protocol"}
+__all__ = ["DDPG", "SAC", "TD3", "Agent", "Learned", "Values", "load_agent"]
+_HOMES = {"Agent": "protocol", "Learned": "protocol", "Values": "protocol", "load_agent": "saved"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from lser import files
 from lser.agents.bounds import Box, action_bounds
 from lser.agents.kernels import PLAIN, STACKED
 from lser.agents.learner import Learner, Member
@@ -151,13 +154,13 @@ class ActorCritic:
 
     def values(self, numbers: Sequence[float]) -> Values:
         """The learner's six numbers, with what the rewards seen so far allow."""
-        return Values(*numbers, *self.learner.allowed())
+        return Values._make([*numbers, *self.learner.allowed()])
 
     def _losses(self, critic_loss: float) -> dict[str, float]:
         return {"critic": critic_loss, "actor": float(self.learner.actor_loss)}
 
     def _stack(self, function: Any) -> Any:
-        """`function` of tensors, on the device and with a leading axis where the learner has one."""
+        """`function` of tensors, on the device and with a leading axis if the learner has one."""
         if not self.learner.stacked:
             return function
 
@@ -167,6 +170,17 @@ class ActorCritic:
             return result
 
         return lifted
+
+    def save(self, path: str | Path) -> None:
+        """Write the agent to one file, which `lser.load_agent` reads; never pickle."""
+        arrays: dict[str, Any] = {}
+        config = {
+            "observation_dim": self.observation_dim,
+            "params": asdict(self.params),
+            "state": files.flatten(self.state_dict(), arrays, "state"),
+        }
+        arrays |= {"action_low": self._low, "action_high": self._high}
+        files.save(path, type(self).__name__, files.State(config, arrays))
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimisers, noise and rngs as nested dicts of tensors, arrays and numbers."""

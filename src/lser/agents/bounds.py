@@ -18,11 +18,12 @@ class Box(Protocol):
 def action_bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32, Float32]:
     """The action bounds (A,), from two arrays or from a Box."""
     if high is None:
-        if not (hasattr(low, "low") and hasattr(low, "high")):
+        box: Any = low
+        if not (hasattr(box, "low") and hasattr(box, "high")):
             raise ValueError(
                 f"agents act in a Box: give its two bounds or a Box with low and high, got {low!r}"
             )
-        low, high = low.low, low.high
+        low, high = box.low, box.high
     try:
         lower, upper = np.array(low, np.float32), np.array(high, np.float32)
     except (TypeError, ValueError):

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
+from lser.compiled import relaxed_kernel
 from lser.types import Float32
 
 log = logging.getLogger("lser")
@@ -37,13 +37,7 @@ class Kernels(NamedTuple):
     adam: Callable[..., None]
 
 
-# Sums may be reordered, as SIMD needs; NaN and infinity still propagate.
-_compiled = numba.njit(
-    cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"}
-)
-
-
-@_compiled
+@relaxed_kernel
 def forward(
     normal: Float32, gain: Float32, shift: Float32, outputs: Float32, rstd: Float32
 ) -> None:
@@ -67,7 +61,7 @@ def forward(
             outputs[i, j] = max(value * gain[j] + shift[j], zero)
 
 
-@_compiled
+@relaxed_kernel
 def backward(
     gradient: Float32,
     outputs: Float32,
@@ -104,7 +98,7 @@ def backward(
             bias_gradient[j] += value
 
 
-@_compiled
+@relaxed_kernel
 def backward_inputs(
     gradient: Float32, outputs: Float32, normal: Float32, rstd: Float32, gain: Float32
 ) -> None:
@@ -127,7 +121,7 @@ def backward_inputs(
             gradient[i, j] = factor * (scaled - mean - normal[i, j] * slope)
 
 
-@_compiled
+@relaxed_kernel
 def adam(
     values: Float32,
     gradient: Float32,
@@ -204,9 +198,7 @@ def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
-PLAIN = Kernels(
-    Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam
-)
+PLAIN = Kernels(Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam)
 STACKED = Kernels(
     _same,
     torch.bmm,

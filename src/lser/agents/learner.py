@@ -151,7 +151,8 @@ class Learner:
 
     def due_to_diagnose(self) -> Bool:
         """Which agents' values are to be looked at in this update, (G,)."""
-        return self.updates % self._every == 0
+        due: Bool = self.updates % self._every == 0
+        return due
 
     def see_rewards(self, slot: int, rewards: Float32) -> None:
         """Widen the range of rewards seen by one agent."""
@@ -165,7 +166,9 @@ class Learner:
         rest = 1 - self.members[slot].params.discount
         if low > high:
             return -np.inf, np.inf
-        endless = [r / rest if rest else float(np.copysign(np.inf, r)) if r else 0.0 for r in (low, high)]
+        endless = [
+            r / rest if rest else float(np.copysign(np.inf, r)) if r else 0.0 for r in (low, high)
+        ]
         return min(low, endless[0]), max(high, endless[1])
 
     def limits_of(self, slot: int = 0) -> tuple[float, float]:
@@ -327,7 +330,7 @@ class Learner:
         return known[1]
 
     def _per_agent(self, values: Any, rank: int = 2) -> Tensor:
-        """Numbers of each agent (G, n) as (n,), or in a stack as (G, 1, n) or, at rank 1, (G, n)."""
+        """Numbers (G, n) of each agent: (n,), or in a stack (G, 1, n), or (G, n) at rank 1."""
         tensor = torch.tensor(np.array(values, np.float32)).to(self.device)
         if not self.stacked:
             return tensor[0]

@@ -1,6 +1,6 @@
 """The way of batches from a memory's arrays to the critics' inputs, for one agent or a stack."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -69,9 +69,9 @@ def minibatch(shape: BatchShape, buffer: Tensor) -> Minibatch:
     """A flat buffer as the learner reads it."""
     sides, scalars, normals = split(shape, buffer)
     seen = shape.observations
-    views = [view for side in sides for view in (side, side[..., :seen], side[..., seen:])]
+    fields: list[Any] = [*(v for s in sides for v in (s, s[..., :seen], s[..., seen:])), *scalars]
     # normals lie transposed, like the networks' outputs
-    return Minibatch(*views, *scalars, tuple(draw.mT for draw in normals))
+    return Minibatch._make([*fields, tuple(draw.mT for draw in normals)])
 
 
 class HostBatches:

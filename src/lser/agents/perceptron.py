@@ -87,12 +87,15 @@ class Perceptron:
             start += sums.shape[-1]
             sums = sums.unsqueeze(-2) if self._stacked else sums
             shape = (outputs, fan_in) if last else (fan_in, outputs)
-            parts = [sums[..., k * outputs : (k + 1) * outputs] for k in range(3)]
-            self.layers.append(Layer(weight.view(*vector.shape[:-1], *shape), *parts, sums))
+            bias, gain, shift = (sums[..., k * outputs : (k + 1) * outputs] for k in range(3))
+            weight = weight.view(*vector.shape[:-1], *shape)
+            self.layers.append(Layer(weight, bias, gain, shift, sums))
         *self.hidden, self.head = self.layers
         self._native = [Layer(*map(kernels.operand, layer)) for layer in self.hidden]
         self._sums = [(n.sums,) if self._stacked else n[1:4] for n in self._native]
-        below = [layer.weight[..., :width, :] for layer, width in zip(self.hidden, sizes, strict=False)]
+        below = [
+            layer.weight[..., :width, :] for layer, width in zip(self.hidden, sizes, strict=False)
+        ]
         self._transposed = [weight.mT for weight in below]
         bias = self.head.bias
         self._head_bias = bias.mT if self._stacked else bias.unsqueeze(1)
@@ -121,7 +124,7 @@ class Perceptron:
         return tape
 
     def forward(self, inputs: Tensor, tape: Tape, late: Tensor | None = None) -> Tensor:
-        """Outputs (.., b, outputs) of inputs (.., b, inputs), leaving the activations on the tape."""
+        """Outputs (.., b, outputs) of inputs (.., b, inputs); the tape keeps the activations."""
         assert tape.native is not None
         tape.inputs = inputs
         for index, layer in enumerate(self.hidden):

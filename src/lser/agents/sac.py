@@ -47,7 +47,9 @@ class SACLearner(Learner):
         """As every learner, and a temperature."""
         super().__init__(*arguments, kernels=kernels, **options)
         params = [member.params for member in self.members]
-        entropies = [-self.action_dim if p.target_entropy is None else p.target_entropy for p in params]
+        entropies = [
+            -self.action_dim if p.target_entropy is None else p.target_entropy for p in params
+        ]
         starts = [[math.log(p.temperature)] for p in params]
         self._target_entropy: Any = (
             self._per_agent([[e] for e in entropies], 1) if self.stacked else entropies[0]
@@ -109,9 +111,7 @@ class SACLearner(Learner):
         self._step(self.actor_adam, "actor", "moving")
 
         log_density = drawn.log_density.mean((-2, -1))
-        self._temperature_gradient.copy_(
-            -(log_density.unsqueeze(-1) + self._target_entropy)
-        )
+        self._temperature_gradient.copy_(-(log_density.unsqueeze(-1) + self._target_entropy))
         self._step(self.temperature_adam, "temperature", "active")
         value = torch.minimum(first, second).mean((-2, -1))
         if self.stacked:

@@ -119,8 +119,7 @@ class Turns:
         self._data = [_unstacked(minibatch(shape, buffer)) for buffer in buffers]
         cpu = torch.device("cpu")
         self.learners = [
-            crew.learner_type(crew.observation_dim, [member], device=cpu)
-            for member in crew.members
+            crew.learner_type(crew.observation_dim, [member], device=cpu) for member in crew.members
         ]
         count = len(crew.members)
         errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
@@ -130,7 +129,7 @@ class Turns:
     def launch(self, active: Bool, buffer: int) -> None:
         """Update the agents in `active` (G,) on what lies in that buffer."""
         values = np.full((len(active), 6), np.nan, np.float32)
-        for slot in np.flatnonzero(active):
+        for slot in map(int, np.flatnonzero(active)):
             rewards = self.batches[buffer].rewards(slot)
             update = self.learners[slot].update_alone(self._data[buffer][slot], rewards)
             self._found.errors[slot] = update.errors.numpy()
@@ -169,12 +168,11 @@ class Turns:
 
 def _unstacked(data: Minibatch) -> list[Minibatch]:
     """Views of every agent's part."""
-    *fields, normals = data
-    count = len(data.reward)
-    return [
-        Minibatch(*(field[slot] for field in fields), tuple(draw[slot] for draw in normals))
-        for slot in range(count)
-    ]
+    found = []
+    for slot in range(len(data.reward)):
+        fields: list[Any] = [field[slot] for field in data[:-1]]
+        found.append(Minibatch._make([*fields, tuple(draw[slot] for draw in data.normals)]))
+    return found
 
 
 class DeviceStack:
@@ -255,8 +253,8 @@ class DeviceStack:
         return plan
 
     def _see_rewards(self, active: Bool, buffer: int) -> None:
-        for slot in np.flatnonzero(active):
-            self.learner.see_rewards(int(slot), self.batches[buffer].rewards(slot))
+        for slot in map(int, np.flatnonzero(active)):
+            self.learner.see_rewards(slot, self.batches[buffer].rewards(slot))
 
     def _update(self, plan: Plan) -> Update:
         def work() -> Update:
@@ -278,7 +276,7 @@ class DeviceStack:
         self._numbers[:2] = 0
         try:
             graph, result = capture_graph(work)
-        except Exception as error:  # noqa: BLE001  # of torch.compile, Triton or CUDA: any kind
+        except Exception as error:  # of torch.compile, Triton or CUDA: any kind
             log.warning("an update could not be captured, it runs eagerly: %s", error)
             graph, result = None, None
         self._numbers.copy_(numbers)

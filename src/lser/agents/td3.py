@@ -28,7 +28,8 @@ class TD3Learner(Learner):
 
     def actor_moves(self) -> Bool:
         """At every `delay`-th update."""
-        return self.updates % self._delay == 0
+        moves: Bool = self.updates % self._delay == 0
+        return moves
 
     def _target(self, data: Minibatch) -> Tensor:
         """r + γ (1 - terminated) min Q'(s', clip(π'(s') + clipped noise)), (.., b, 1)."""

@@ -9,7 +9,8 @@ from rich.table import Table
 from lser.cli.display import stdout
 from lser.experiments.catalogue import SIMULATORS
 from lser.simulators import SIMULATORS as IDS
-from lser.simulators.weights import WeightsError
+from lser.simulators import simulator_type
+from lser.simulators.virtual_taobao.weights import WeightsError
 
 
 class Described(NamedTuple):
@@ -82,11 +83,8 @@ def _memories(json: bool = False) -> bool:
 def simulators(argv: list[str]) -> int:
     """List the simulators."""
     as_json = tyro.cli(_simulators, args=argv, prog="lser simulators")
-    rows = []
-    for (name, params), (identity, (module, prefix)) in zip(
-        SIMULATORS.items(), _in_order(), strict=True
-    ):
-        rows.append(_simulator_row(name, params, identity, module, prefix))
+    identities = {entry.name: identity for identity, entry in IDS.items()}
+    rows = [_simulator_row(name, params, identities[name]) for name, params in SIMULATORS.items()]
     return _show(rows, as_json, "Simulators (gym.make, gym.make_vec, lser train)")
 
 
@@ -99,18 +97,8 @@ def _simulators(json: bool = False) -> bool:
     return json
 
 
-def _in_order() -> list[tuple[str, tuple[str, str]]]:
-    """The Gymnasium ids in the order of the catalogue's names."""
-    by_module = {module.replace("_", "-"): (name, (module, p)) for name, (module, p) in IDS.items()}
-    return [by_module[name] for name in SIMULATORS]
-
-
-def _simulator_row(
-    name: str, params: type, identity: str, module: str, prefix: str
-) -> dict[str, Any]:
-    from importlib import import_module
-
-    kind = getattr(import_module(f"lser.simulators.{module}"), prefix)
+def _simulator_row(name: str, params: type, identity: str) -> dict[str, Any]:
+    kind = simulator_type(name)
     row = {"name": name, "id": identity, "metric": kind.metric.name}
     try:
         random, best = kind(params()).anchors()

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from lser.agents import DDPG, SAC, TD3
+from lser.agents.actor_critic import ActorCritic
 from lser.agents.protocol import Agent
 from lser.experiments.config import (
     Aer,
@@ -42,11 +43,11 @@ from lser.replay import (
 )
 from lser.replay.base import Replay
 from lser.simulators.base import UserVectorEnv
-from lser.simulators.bazaar import BazaarVectorEnv
-from lser.simulators.interest_evolution import InterestEvolutionVectorEnv
-from lser.simulators.long_term_satisfaction import LongTermSatisfactionVectorEnv
-from lser.simulators.recogym import RecoGymVectorEnv
-from lser.simulators.virtual_taobao import VirtualTaobaoVectorEnv
+from lser.simulators.bazaar.simulator import BazaarVectorEnv
+from lser.simulators.recogym.simulator import RecoGymVectorEnv
+from lser.simulators.recsim.interest_evolution.simulator import InterestEvolutionVectorEnv
+from lser.simulators.recsim.long_term_satisfaction.simulator import LongTermSatisfactionVectorEnv
+from lser.simulators.virtual_taobao.simulator import VirtualTaobaoVectorEnv
 from lser.training import GoalEnv
 
 
@@ -90,19 +91,19 @@ def build(experiment: Experiment) -> Built:
     )
 
 
+AGENTS: dict[type, type[ActorCritic]] = {Ddpg: DDPG, Td3: TD3, Sac: SAC}
+ENVIRONMENTS: dict[type, type[UserVectorEnv]] = {
+    Bazaar: BazaarVectorEnv,
+    VirtualTaobao: VirtualTaobaoVectorEnv,
+    InterestEvolution: InterestEvolutionVectorEnv,
+    LongTermSatisfaction: LongTermSatisfactionVectorEnv,
+    RecoGym: RecoGymVectorEnv,
+}
+
+
 def build_simulator(params: Simulator, users: int) -> UserVectorEnv:
     """The native vector environment for `params`."""
-    match params:
-        case Bazaar():
-            return BazaarVectorEnv(users, params=params)
-        case VirtualTaobao():
-            return VirtualTaobaoVectorEnv(users, params=params)
-        case InterestEvolution():
-            return InterestEvolutionVectorEnv(users, params=params)
-        case LongTermSatisfaction():
-            return LongTermSatisfactionVectorEnv(users, params=params)
-        case RecoGym():
-            return RecoGymVectorEnv(users, params=params)
+    return ENVIRONMENTS[type(params)](users, params=params)
 
 
 def make_env(
@@ -119,38 +120,14 @@ def make_env(
 
 def goals(params: Simulator) -> tuple[float, ...]:
     """Hindsight's goals: clicks on a page, or matching thresholds of the reward."""
-    match params:
-        case VirtualTaobao() | Bazaar():
-            return tuple(float(clicks) for clicks in range(1, 11))
-        case InterestEvolution():
-            return (1.0, 2.0, 4.0)  # watch time; a full video is 4
-        case LongTermSatisfaction():
-            return (5.0, 10.0, 15.0, 20.0, 25.0, 30.0)  # engagement
-        case RecoGym():
-            return (1.0,)
+    return ENVIRONMENTS[type(params)].simulator_type.goals
 
 
 def build_agent(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Agent:
     """The learner, sized for `env`."""
     observation_dim, action = _sizes(env)
-    config = experiment.agent
-    shared: dict[str, Any] = {
-        "hidden": config.hidden,
-        "actor_lr": config.actor_lr,
-        "critic_lr": config.critic_lr,
-        "discount": config.discount,
-        "tau": config.tau,
-        "normalise": config.normalise,
-        "device": config.device,
-        "seed": seed,
-    }
-    match config:
-        case Td3():
-            return TD3(observation_dim, action, noise_scale=config.noise_scale, **shared)
-        case Ddpg():
-            return DDPG(observation_dim, action, noise_scale=config.noise_scale, **shared)
-        case Sac():
-            return SAC(observation_dim, action, **shared)
+    params = experiment.agent
+    return AGENTS[type(params)](observation_dim, action, params=params, seed=seed)
 
 
 def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Replay:

@@ -2,33 +2,17 @@
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lser.files import State as State  # memories find it here
 from lser.types import Batch, Bool, Float32, Int64
 
 Scalar = bool | int | float | str | None
 Choice = TypeVar("Choice", bound=str)
 _FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
-
-
-class State(NamedTuple):
-    """A memory as plain data: JSON-able settings and named arrays. `persistence` files it.
-
-    The arrays may be views of the memory itself: file or copy them before its next write.
-    """
-
-    config: dict[str, object]
-    arrays: dict[str, NDArray[np.generic]]
-
-    def part(self, name: str) -> "State":
-        """The settings filed under `name`, with all arrays."""
-        config = self.config.get(name)
-        if not isinstance(config, dict):
-            raise ValueError(f"the state has no settings {name!r}")
-        return State(config, self.arrays)
 
 
 @runtime_checkable

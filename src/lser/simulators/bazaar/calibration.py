@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lser.simulators.bazaar_world import Params, World, first_places
+from lser.simulators.bazaar.params import Params
+from lser.simulators.bazaar.world import World, first_places
 from lser.simulators.item_index import Ids
 from lser.types import Float32
 

@@ -1,74 +1,18 @@
-"""The world of Bazaar: its dials, the catalogue and tastes they draw, and the laws of choice.
+"""The world of Bazaar: the catalogue and tastes that its dials draw, and the laws of choice.
 
 docs/simulators/bazaar.md states the model; the symbols in comments here are those of that page.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.item_index import Ids, ItemIndex, Kind, build_index
-from lser.types import Float32
+from lser.simulators.bazaar.params import Params
+from lser.simulators.item_index import Ids, ItemIndex, build_index
+from lser.types import Bool, Float32, Float64, Int64
 
 Rng = np.random.Generator
-
-
-@dataclass(frozen=True, kw_only=True)
-class Params:
-    """The dials of Bazaar."""
-
-    items: int = 1_000  # M
-    features: int = 8  # d, of which the last is the item's quality
-    topics: int = 20
-    topic_spread: float = 0.7  # how far items lie from their topic's centre
-    slate: int = 10  # k, items on a page
-    demographics: tuple[int, ...] = (2, 6, 8, 4)  # values of each observed attribute
-    sparsity: float = 0.02  # CTR of random actions
-    state_dependence: float = 0.5  # s: 0 one action suits everybody, 1 only the right one works
-    individuality: float = 0.1  # share of a personal taste that demographics do not tell
-    drift: float = 0.05  # angle a personal taste turns per page, in right angles
-    patience: float = 3.0  # e-folds by which full satisfaction lowers the chance of leaving
-    pages: float = 8.0  # mean session of a user who is never satisfied
-    memory: float = 0.3  # weight of the newest page in satisfaction and click profile
-    sharpness: float = 4.0  # slope of the logistic choice
-    position_bias: float = 0.2  # place j is looked at with chance j ** -position_bias
-    actions: Literal["continuous", "slate", "discrete"] = "continuous"
-    index: Kind = "auto"  # how the best items are found
-    world_seed: int = 0  # draws the catalogue and the tastes of the demographics
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("state_dependence", "individuality", "drift"):
-            _check(self, name, 0 <= getattr(self, name) <= 1, "in [0, 1]")
-        for name in ("patience", "topic_spread", "position_bias", "world_seed"):
-            _check(self, name, getattr(self, name) >= 0, "at least 0")
-        _check(self, "sparsity", 0 < self.sparsity < 0.5, "in (0, .5)")
-        _check(self, "memory", 0 < self.memory <= 1, "in (0, 1]")
-        _check(self, "sharpness", self.sharpness > 0, "positive")
-        _check(self, "pages", self.pages >= 1, "at least 1")
-        _check(self, "features", self.features >= 3, "at least 3")
-        _check(self, "topics", self.topics >= 1, "at least 1")
-        _check(self, "slate", 1 <= self.slate <= self.items, f"in 1..items ({self.items})")
-        sizes = self.demographics
-        _check(self, "demographics", bool(sizes) and min(sizes) >= 2, "sizes of at least 2")
-        for name, known in (
-            ("actions", ("continuous", "slate", "discrete")),
-            ("index", ("auto", "exact", "faiss")),
-        ):
-            _check(self, name, getattr(self, name) in known, f"one of {', '.join(known)}")
-
-    @property
-    def shown(self) -> int:
-        """Items on a page: one where the action names one item."""
-        return 1 if self.actions == "discrete" else self.slate
-
-
-def _check(params: Params, name: str, good: bool, meaning: str) -> None:
-    if not good:
-        raise ValueError(f"{name} must be {meaning}, got {getattr(params, name)!r}")
 
 
 def normalised(vectors: NDArray[np.floating]) -> Float32:
@@ -112,15 +56,15 @@ class World:
         """Finds the items that score highest for a weight vector over `features`."""
         return build_index(self.features, self.params.index)
 
-    def groups(self, rng: Rng, n: int) -> NDArray[np.int64]:
+    def groups(self, rng: Rng, n: int) -> Int64:
         """Demographics of `n` newcomers (n, attributes); every value is equally likely."""
         return rng.integers(self.params.demographics, size=(n, len(self.params.demographics)))
 
-    def group_taste(self, groups: NDArray[np.int64]) -> Float32:
+    def group_taste(self, groups: Int64) -> Float32:
         """The personal taste that demographics point to, unit vectors (n, d - 1)."""
         return normalised(self.embedding[groups + self.offsets].sum(axis=1))
 
-    def personal_taste(self, groups: NDArray[np.int64], rng: Rng) -> Float32:
+    def personal_taste(self, groups: Int64, rng: Rng) -> Float32:
         """A newcomer's own taste: mostly what the demographics tell, partly their own."""
         told = np.sqrt(1 - self.params.individuality)
         own = np.sqrt(self.params.individuality)
@@ -152,7 +96,7 @@ class World:
         chance: Float32 = self.attention / (1 + np.exp(-logit))
         return chance
 
-    def satisfaction(self, before: Float32, slates: Ids, clicked: NDArray[np.bool_]) -> Float32:
+    def satisfaction(self, before: Float32, slates: Ids, clicked: Bool) -> Float32:
         """Running mean of the quality of what was clicked, per place of the page; in [0, 1]."""
         page = (clicked * self.quality[slates]).mean(axis=1)
         memory = np.float32(self.params.memory)
@@ -166,14 +110,14 @@ class World:
         return chance
 
 
-def _centred(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred: NDArray[np.float64] = vectors - vectors.mean(axis=0)
+def _centred(vectors: Float64) -> Float64:
+    centred: Float64 = vectors - vectors.mean(axis=0)
     return centred
 
 
-def first_places(slates: Ids) -> NDArray[np.bool_]:
+def first_places(slates: Ids) -> Bool:
     """Where a slate (n, k) shows an item for the first time."""
     same = slates[:, :, None] == slates[:, None, :]
     earlier = np.tri(slates.shape[1], k=-1, dtype=np.bool_)
-    first: NDArray[np.bool_] = ~(same & earlier).any(axis=2)
+    first: Bool = ~(same & earlier).any(axis=2)
     return first

@@ -12,15 +12,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.recogym_kernels import Float64, World, arrive, recommend
-from lser.simulators.recogym_params import PRESETS, Params
-from lser.simulators.recogym_world import make_world
-from lser.types import Float32, Int64
+from lser.simulators.base import Anchor, Info, Lengths, Metric, Outcome, UserEnv, UserVectorEnv
+from lser.simulators.recogym.kernels import World, arrive, recommend
+from lser.simulators.recogym.params import Params
+from lser.simulators.recogym.world import make_world
+from lser.types import Bool, Float32, Float64, Int64
 
-__all__ = ["PRESETS", "Params", "RecoGym", "RecoGymEnv", "RecoGymVectorEnv", "Users"]
-
-_Params = Params  # inside the class the name is the class variable
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -41,10 +38,15 @@ class Users:
 class RecoGym:
     """The dynamics of RecoGym for many users at once."""
 
-    Params: ClassVar[type] = Params
+    params_type: ClassVar[type] = Params
     metric: ClassVar[Metric] = Metric("ctr", "clicks", "shown")
+    goals: ClassVar[tuple[float, ...]] = (1.0,)  # a click
+    session_length: ClassVar[float] = 78.0
+    lengths: ClassVar[Lengths] = Lengths(quick=30, medium=1_000, paper=1_000)
+    capacity: ClassVar[int] = 10_000
+    medium_updates: ClassVar[float] = 0.25  # sessions are ten times as long as VirtualTaobao's
 
-    def __init__(self, params: _Params, *, world: World | None = None) -> None:
+    def __init__(self, params: Params, *, world: World | None = None) -> None:
         self.params = params
         self.world = make_world(params) if world is None else world
         products = params.num_products
@@ -70,7 +72,7 @@ class RecoGym:
         _ = arrive(self._kernel_world, *_drawn(users), rng, True)
         return users
 
-    def arrive_all(self, rng: np.random.Generator, n: int) -> tuple[Users, NDArray[np.bool_]]:
+    def arrive_all(self, rng: np.random.Generator, n: int) -> tuple[Users, Bool]:
         """Draw `n` new users as the original does, and say who gets as far as a recommendation."""
         users = self._blank(n)
         return users, arrive(self._kernel_world, *_drawn(users), rng, False)

@@ -1,7 +1,7 @@
 """RecSim's interest evolution: videos that shape what a user likes and how long they stay.
 
 As in recsim 0.2.4 (`interest_evolution`), drawn for many users at once: see
-`interest_evolution_dynamics` for the formulas and docs/simulators/interest_evolution.md.
+`dynamics` for the formulas and docs/simulators/interest_evolution.md.
 """
 
 from dataclasses import dataclass, fields
@@ -11,46 +11,34 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.documents import draw_integers, make_keys
-from lser.simulators.interest_evolution_dynamics import (
-    Array,
+from lser.simulators.base import Anchor, Info, Lengths, Metric, Outcome, UserEnv, UserVectorEnv
+from lser.simulators.recsim.draws import draw_integers, make_keys
+from lser.simulators.recsim.interest_evolution.dynamics import (
     Constants,
     advance,
     fill_observation,
     qualities,
     rank,
 )
-from lser.simulators.interest_evolution_params import (
-    Catalogue,
+from lser.simulators.recsim.interest_evolution.params import (
     Params,
     draw_catalogue,
 )
-from lser.types import Float32
-
-__all__ = [
-    "Catalogue",
-    "InterestEvolution",
-    "InterestEvolutionEnv",
-    "InterestEvolutionVectorEnv",
-    "Params",
-    "Users",
-]
+from lser.types import Float32, Float64, Int64
 
 _LARGEST = float(np.finfo(np.float32).max)
-_Params = Params  # inside the class the name is the class variable
 
 
 @dataclass
 class Users:
     """Sessions in progress."""
 
-    interests: Array  # (n, C) in [-1, 1]
-    budget: Array  # (n,) time left
+    interests: Float64  # (n, C) in [-1, 1]
+    budget: Float64  # (n,) time left
     cluster: NDArray[np.int16]  # (n, candidates)
     key: NDArray[np.uint64]  # (n,) what the candidates and their hidden qualities come from
-    response: Array  # (n, 2) the last page's click and the quality of what was clicked
-    steps: NDArray[np.int64]  # (n,) pages so far
+    response: Float64  # (n, 2) the last page's click and the quality of what was clicked
+    steps: Int64  # (n,) pages so far
 
 
 # (num_candidates, slate_size) -> AverageQuality of random and best known, defaults otherwise
@@ -60,17 +48,22 @@ _KNOWN = {(20, 3): (-0.597, 2.24), (20, 1): (-0.590, 2.47), (100, 5): (-0.592, 2
 class InterestEvolution:
     """Batched dynamics of interest evolution."""
 
-    Params: ClassVar[type] = Params
+    params_type: ClassVar[type] = Params
     metric: ClassVar[Metric] = Metric("quality", "quality", "clicks")
+    goals: ClassVar[tuple[float, ...]] = (1.0, 2.0, 4.0)  # watch time; a full video is 4
+    session_length: ClassVar[float] = 85.0
+    lengths: ClassVar[Lengths] = Lengths(quick=30, medium=1_000, paper=1_000)
+    capacity: ClassVar[int] = 10_000
+    medium_updates: ClassVar[float] = 0.25  # sessions are ten times as long as VirtualTaobao's
 
-    def __init__(self, params: _Params) -> None:
+    def __init__(self, params: Params) -> None:
         self.params = params
         self.cluster_means = params.cluster_means()
         self.constants = Constants(
             **{name: float(getattr(params, name)) for name in Constants._fields}
         )
         self._fixed_cluster: NDArray[np.int16] | None = None
-        self.catalogue_quality: Array = np.empty(0)
+        self.catalogue_quality: Float64 = np.empty(0)
         if not params.resample_documents:
             catalogue = params.catalogue or draw_catalogue(params)
             self._fixed_cluster = np.array(catalogue.cluster, np.int16)
@@ -117,12 +110,12 @@ class InterestEvolution:
         self._new_candidates(users, rng.random(n))
         return users
 
-    def _new_candidates(self, users: Users, uniform: Array) -> None:
+    def _new_candidates(self, users: Users, uniform: Float64) -> None:
         make_keys(uniform, users.key)
         if self._fixed_cluster is None:
             draw_integers(users.key, self.params.num_clusters, users.cluster)
 
-    def quality(self, users: Users) -> Array:
+    def quality(self, users: Users) -> Float64:
         """The hidden quality (n, candidates) of every user's candidates."""
         return qualities(
             users.key,
@@ -143,7 +136,7 @@ class InterestEvolution:
             out[:, -1] = users.steps / 100
         return out
 
-    def _slate(self, users: Users, action: NDArray[Any]) -> NDArray[np.int64]:
+    def _slate(self, users: Users, action: NDArray[Any]) -> Int64:
         match self.params.actions:
             case "continuous":
                 return rank(action, users.cluster, self.params.slate_size)
@@ -215,7 +208,7 @@ class InterestEvolution:
         p = self.params
         setting = (p.num_candidates, 1 if p.actions == "discrete" else p.slate_size)
         free = ("num_candidates", "slate_size", "actions", "short_slates", "catalogue_seed")
-        plain = _Params(**{name: getattr(p, name) for name in free})
+        plain = Params(**{name: getattr(p, name) for name in free})
         keep = [f.name for f in fields(p) if not f.name.startswith("observe")]
         known = all(getattr(p, name) == getattr(plain, name) for name in keep)
         low, high = _KNOWN.get(setting, (np.nan, np.nan)) if known else (np.nan, np.nan)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.documents import jit, offer
-
-Array = NDArray[np.float64]
+from lser.compiled import kernel
+from lser.simulators.top_k import offer
+from lser.types import Bool, Float32, Float64, Int64
 
 
 class Constants(NamedTuple):
@@ -32,11 +32,11 @@ class Constants(NamedTuple):
 class Response(NamedTuple):
     """What a page brought, per user."""
 
-    reward: NDArray[np.float32]  # (n,)
-    terminated: NDArray[np.bool_]  # (n,)
-    engagement: Array  # (n,) the reward in float64
-    observed: Array  # (n,) engagement as the recommender sees it, clipped
-    clickbait: Array  # (n,) of the document taken
+    reward: Float32  # (n,)
+    terminated: Bool  # (n,)
+    engagement: Float64  # (n,) the reward in float64
+    observed: Float64  # (n,) engagement as the recommender sees it, clipped
+    clickbait: Float64  # (n,) of the document taken
 
 
 def engagement(
@@ -66,22 +66,22 @@ def satisfied(exposure: Any, sensitivity: float) -> Any:
     return 1 / (1.0 + np.exp(-sensitivity * exposure))
 
 
-_engagement = jit(engagement)
-_exposed = jit(exposed)
-_satisfied = jit(satisfied)
+_engagement = kernel(engagement)
+_exposed = kernel(exposed)
+_satisfied = kernel(satisfied)
 
 
-@jit
+@kernel
 def _advance(
-    exposure: Array,
-    satisfaction: Array,
-    budget: Array,
-    memory: Array,
-    clickbaits: Array,
-    slate: NDArray[np.int64],
-    z: Array,
+    exposure: Float64,
+    satisfaction: Float64,
+    budget: Float64,
+    memory: Float64,
+    clickbaits: Float64,
+    slate: Int64,
+    z: Float64,
     constants: Constants,
-    out: Array,
+    out: Float64,
 ) -> None:
     k = constants
     for i in range(len(slate)):
@@ -100,13 +100,13 @@ def _advance(
 
 
 def advance(
-    exposure: Array,
-    satisfaction: Array,
-    budget: Array,
-    memory: Array,
-    clickbaits: Array,
-    slate: NDArray[np.int64],
-    z: Array,
+    exposure: Float64,
+    satisfaction: Float64,
+    budget: Float64,
+    memory: Float64,
+    clickbaits: Float64,
+    slate: Int64,
+    z: Float64,
     constants: Constants,
 ) -> Response:
     """One page: the user takes the first document; the user's arrays change in place.
@@ -121,8 +121,8 @@ def advance(
     return Response(engaged.astype(np.float32), budget <= 0, engaged, observed, clickbait)
 
 
-@jit
-def nearest(target: NDArray[Any], clickbaits: Array, slots: int) -> NDArray[np.int64]:
+@kernel
+def nearest(target: NDArray[Any], clickbaits: Float64, slots: int) -> Int64:
     """The `slots` candidates (n, slots) nearest to `target` (n, 1) in clickbait, nearest first."""
     n, m = clickbaits.shape
     slate = np.empty((n, slots), np.int64)
@@ -138,9 +138,9 @@ def nearest(target: NDArray[Any], clickbaits: Array, slots: int) -> NDArray[np.i
     return slate
 
 
-@jit
+@kernel
 def fill_observation(
-    memory: Array, budget: Array, clickbaits: Array, time_budget: float, out: NDArray[np.float32]
+    memory: Float64, budget: Float64, clickbaits: Float64, time_budget: float, out: Float32
 ) -> None:
     """Write memory, the share of the session gone, and the candidates' range to `out` (n, 7)."""
     n, m = clickbaits.shape

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.simulators.recogym_kernels import Float64, World, organic_log
-from lser.simulators.recogym_params import Params
+from lser.simulators.recogym.kernels import World, organic_log
+from lser.simulators.recogym.params import Params
+from lser.types import Float64
 
 
 def transition_matrix(params: Params) -> Float64:

@@ -1,7 +1,7 @@
 """RecSim's long-term satisfaction: clickbait engages now and wears the user down.
 
 As in recsim 0.2.4 (`long_term_satisfaction`), drawn for many users at once: see
-`long_term_satisfaction_dynamics` for the formulas and docs/simulators/long_term_satisfaction.md.
+`dynamics` for the formulas and docs/simulators/long_term_satisfaction.md.
 """
 
 from dataclasses import dataclass
@@ -11,58 +11,53 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.documents import draw_units
-from lser.simulators.long_term_satisfaction_dynamics import (
-    Array,
+from lser.simulators.base import Anchor, Info, Lengths, Metric, Outcome, UserEnv, UserVectorEnv
+from lser.simulators.recsim.draws import draw_units
+from lser.simulators.recsim.long_term_satisfaction.dynamics import (
     Constants,
     advance,
     fill_observation,
     nearest,
     satisfied,
 )
-from lser.simulators.long_term_satisfaction_optimum import expected_returns
-from lser.simulators.long_term_satisfaction_params import (
+from lser.simulators.recsim.long_term_satisfaction.optimum import expected_returns
+from lser.simulators.recsim.long_term_satisfaction.params import (
     Params,
     draw_catalogue,
 )
-from lser.types import Float32
-
-__all__ = [
-    "LongTermSatisfaction",
-    "LongTermSatisfactionEnv",
-    "LongTermSatisfactionVectorEnv",
-    "Params",
-    "Users",
-]
+from lser.types import Float32, Float64, Int64
 
 _LOWEST = np.finfo(np.float32).min
-_Params = Params  # inside the class the name is the class variable
 
 
 @dataclass
 class Users:
     """Sessions in progress."""
 
-    exposure: Array  # (n,) net positive exposure, hidden
-    satisfaction: Array  # (n,) in (0, 1), hidden
-    budget: Array  # (n,) pages left
-    memory: Array  # (n, 3) reckoned exposure, last clickbait, log of the last observed engagement
-    clickbait: Array  # (n, candidates)
+    exposure: Float64  # (n,) net positive exposure, hidden
+    satisfaction: Float64  # (n,) in (0, 1), hidden
+    budget: Float64  # (n,) pages left
+    memory: Float64  # (n, 3) reckoned exposure, last clickbait, log of the last observed engagement
+    clickbait: Float64  # (n, candidates)
 
 
 class LongTermSatisfaction:
     """Batched dynamics of long-term satisfaction."""
 
-    Params: ClassVar[type] = Params
+    params_type: ClassVar[type] = Params
     metric: ClassVar[Metric] = Metric("reward_per_step", "engagement", "steps")
+    goals: ClassVar[tuple[float, ...]] = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0)  # engagement
+    session_length: ClassVar[float] = 60.0
+    lengths: ClassVar[Lengths] = Lengths(quick=30, medium=1_000, paper=1_000)
+    capacity: ClassVar[int] = 10_000
+    medium_updates: ClassVar[float] = 0.25  # sessions are ten times as long as VirtualTaobao's
 
-    def __init__(self, params: _Params) -> None:
+    def __init__(self, params: Params) -> None:
         self.params = params
         self.constants = Constants(
             **{name: float(getattr(params, name)) for name in Constants._fields}
         )
-        self._fixed: Array | None = None
+        self._fixed: Float64 | None = None
         if not params.resample_documents:
             self._fixed = np.array(params.catalogue or draw_catalogue(params))
         reach = 1.0 / (1.0 - params.exposure_memory)
@@ -101,7 +96,7 @@ class LongTermSatisfaction:
         self._new_candidates(users, start[:, 1])
         return users
 
-    def _new_candidates(self, users: Users, uniform: Array) -> None:
+    def _new_candidates(self, users: Users, uniform: Float64) -> None:
         if self._fixed is None:
             draw_units(uniform, users.clickbait)
 
@@ -113,7 +108,7 @@ class LongTermSatisfaction:
         )
         return out
 
-    def _slate(self, users: Users, action: NDArray[Any]) -> NDArray[np.int64]:
+    def _slate(self, users: Users, action: NDArray[Any]) -> Int64:
         match self.params.actions:
             case "continuous":
                 return nearest(action, users.clickbait, self.params.slate_size)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+
+from lser.types import Float64
 
 Actions = Literal["continuous", "slate", "discrete"]
 
@@ -112,7 +113,7 @@ class Params:
             if not 0 <= c < self.num_clusters:
                 raise ValueError(f"catalogue clusters must be in 0..{self.num_clusters - 1}: {c}")
 
-    def cluster_means(self) -> NDArray[np.float64]:
+    def cluster_means(self) -> Float64:
         """Mean quality of each cluster: from worst to 0, then from 0 to best (0 appears twice)."""
         trashy = int(self.num_clusters * 0.7)
         return np.concatenate(

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.bazaar import Bazaar, Users
-from lser.simulators.bazaar_world import Params
-from lser.types import Float32
+from lser.simulators.bazaar.params import Params
+from lser.simulators.bazaar.simulator import Bazaar, Users
+from lser.types import Float32, Float64
 
 Policy = Callable[[Users], NDArray[Any]]
 
@@ -115,7 +115,7 @@ def play(bazaar: Bazaar, policy: Policy, *, sessions: int = _SESSIONS, seed: int
     return _score(clicks, pages, bazaar.params.shown)
 
 
-def _score(clicks: NDArray[np.float64], pages: NDArray[np.float64], shown: int) -> Score:
+def _score(clicks: Float64, pages: Float64, shown: int) -> Score:
     ctr = clicks.sum() / (shown * pages.sum())
     root = np.sqrt(len(clicks))
     residual = (clicks - ctr * shown * pages) / (shown * pages.mean())  # ratio estimator

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.documents import jit, normal, offer
-
-Array = NDArray[np.float64]
+from lser.compiled import kernel
+from lser.random import normal_at
+from lser.simulators.top_k import offer
+from lser.types import Bool, Float32, Float64, Int64
 
 
 class Constants(NamedTuple):
@@ -32,14 +33,14 @@ class Constants(NamedTuple):
 class Response(NamedTuple):
     """What a page brought, per user."""
 
-    reward: NDArray[np.float32]  # (n,)
-    terminated: NDArray[np.bool_]  # (n,)
-    selected: NDArray[np.int64]  # (n,) slot that was clicked, -1 for none
-    cluster: NDArray[np.int64]  # (n,) its cluster, -1 for none
-    quality: Array  # (n,) its quality, 0 for none
-    watch_time: Array  # (n,)
-    shown: NDArray[np.int64]  # (n,) filled slots
-    slate_cluster: NDArray[np.int64]  # (n, k) -1 for an empty slot
+    reward: Float32  # (n,)
+    terminated: Bool  # (n,)
+    selected: Int64  # (n,) slot that was clicked, -1 for none
+    cluster: Int64  # (n,) its cluster, -1 for none
+    quality: Float64  # (n,) its quality, 0 for none
+    watch_time: Float64  # (n,)
+    shown: Int64  # (n,) filled slots
+    slate_cluster: Int64  # (n, k) -1 for an empty slot
 
 
 def moved_interest(
@@ -75,19 +76,19 @@ def budget_after_click(budget: Any, watch_time: Any, utility: Any, user_update_a
     return budget - watch_time + user_update_alpha * watch_time * utility
 
 
-_moved_interest = jit(moved_interest)
-_watched = jit(watched)
-_received_utility = jit(received_utility)
-_budget_after_click = jit(budget_after_click)
+_moved_interest = kernel(moved_interest)
+_watched = kernel(watched)
+_received_utility = kernel(received_utility)
+_budget_after_click = kernel(budget_after_click)
 
 
-@jit
+@kernel
 def _probabilities(
-    interests: Array,
-    clusters: NDArray[np.int64],
+    interests: Float64,
+    clusters: Int64,
     no_click_mass: float,
     min_normalizer: float,
-    out: Array,
+    out: Float64,
 ) -> None:
     slots = len(clusters)
     total = 0.0
@@ -102,8 +103,8 @@ def _probabilities(
         out[slot] /= total
 
 
-@jit
-def _slot(probabilities: Array, uniform: float) -> int:
+@kernel
+def _slot(probabilities: Float64, uniform: float) -> int:
     """The slot that `uniform` falls into, as np.random.choice maps it; the last is no click."""
     total = 0.0
     for p in probabilities:
@@ -116,10 +117,10 @@ def _slot(probabilities: Array, uniform: float) -> int:
     return len(probabilities) - 1
 
 
-@jit
+@kernel
 def choice_probabilities(
-    interests: Array, clusters: NDArray[np.int64], no_click_mass: float, min_normalizer: float
-) -> Array:
+    interests: Float64, clusters: Int64, no_click_mass: float, min_normalizer: float
+) -> Float64:
     """Click probabilities (n, k + 1) of the slots of `clusters` (n, k), the last is no click.
 
     A slot of -1 is empty. An item's score is the interest in its cluster (n, C) less
@@ -132,8 +133,8 @@ def choice_probabilities(
     return out
 
 
-@jit
-def choose(probabilities: Array, uniform: Array) -> NDArray[np.int64]:
+@kernel
+def choose(probabilities: Float64, uniform: Float64) -> Int64:
     """The slot (n,) that each number of `uniform` (n,) selects; k stands for no click."""
     out = np.empty(len(uniform), np.int64)
     for i in range(len(uniform)):
@@ -141,29 +142,29 @@ def choose(probabilities: Array, uniform: Array) -> NDArray[np.int64]:
     return out
 
 
-@jit
+@kernel
 def quality_of(
     key: np.uint64,
     document: int,
     cluster: int,
-    cluster_means: Array,
-    catalogue_quality: Array,
+    cluster_means: Float64,
+    catalogue_quality: Float64,
     quality_std: float,
 ) -> float:
     """The hidden quality of one candidate; an empty `catalogue_quality` means drawn from `key`."""
     if len(catalogue_quality) > 0:
         return float(catalogue_quality[document])
-    return float(cluster_means[cluster] + quality_std * normal(key, document))
+    return float(cluster_means[cluster] + quality_std * normal_at(key, document))
 
 
-@jit
+@kernel
 def qualities(
     keys: NDArray[np.uint64],
     clusters: NDArray[np.int16],
-    cluster_means: Array,
-    catalogue_quality: Array,
+    cluster_means: Float64,
+    catalogue_quality: Float64,
     quality_std: float,
-) -> Array:
+) -> Float64:
     """The hidden quality (n, m) of all candidates, for policies that may know it."""
     n, m = clusters.shape
     out = np.empty((n, m))
@@ -175,17 +176,17 @@ def qualities(
     return out
 
 
-@jit
+@kernel
 def advance(
-    interests: Array,
-    budget: Array,
+    interests: Float64,
+    budget: Float64,
     clusters: NDArray[np.int16],
     keys: NDArray[np.uint64],
-    slate: NDArray[np.int64],
-    uniform: Array,
+    slate: Int64,
+    uniform: Float64,
     constants: Constants,
-    cluster_means: Array,
-    catalogue_quality: Array,
+    cluster_means: Float64,
+    catalogue_quality: Float64,
 ) -> Response:
     """One page: choice, watching, and the change of `interests` and `budget` in place.
 
@@ -235,8 +236,8 @@ def advance(
     )
 
 
-@jit
-def rank(weights: NDArray[Any], clusters: NDArray[np.int16], slots: int) -> NDArray[np.int64]:
+@kernel
+def rank(weights: NDArray[Any], clusters: NDArray[np.int16], slots: int) -> Int64:
     """The `slots` candidates (n, slots) with the highest weight of their cluster, best first."""
     n, m = clusters.shape
     slate = np.empty((n, slots), np.int64)
@@ -252,10 +253,8 @@ def rank(weights: NDArray[Any], clusters: NDArray[np.int16], slots: int) -> NDAr
     return slate
 
 
-@jit
-def fill_observation(
-    interests: Array, clusters: NDArray[np.int16], out: NDArray[np.float32]
-) -> None:
+@kernel
+def fill_observation(interests: Float64, clusters: NDArray[np.int16], out: Float32) -> None:
     """Write interests and the clusters' share of the candidates (1 = an even share) to `out`."""
     n, c = interests.shape
     m = clusters.shape[1]

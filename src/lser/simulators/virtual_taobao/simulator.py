@@ -6,15 +6,20 @@ Virtualizing real-world online retail environment for reinforcement learning", A
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.weights import Layer, find_weights, generated_networks, load_networks
+from lser.simulators.base import Anchor, Info, Lengths, Metric, Outcome, UserEnv, UserVectorEnv
+from lser.simulators.virtual_taobao.params import Params
+from lser.simulators.virtual_taobao.weights import (
+    Layer,
+    find_weights,
+    generated_networks,
+    load_networks,
+)
 from lser.types import Float32, Int64
 
 FEATURES = (8, 8, 11, 11, 11, 11, 2, 2, 3, 18, 3)  # sizes of the user's 11 categorical features
@@ -24,25 +29,6 @@ ACTION = 27
 CLICKS, INDEX, PAGES = USER, USER + 1, USER + 2  # columns of the observation after the user's
 OBSERVATION = USER + 3  # 91
 MOST_CLICKS, MOST_INDEX, MOST_PAGES = 10, 9, 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class Params:
-    """Where the networks come from, and the constants of the release."""
-
-    weights: str | Path | None = None  # folder; None: LSER_VIRTUAL_TAOBAO, cache, download
-    generated: bool = False  # random networks of the same shape instead, for tests without files
-    generated_seed: int = 0
-    items_per_page: int = 10  # the denominator of CTR
-    negative_slope: float = 0.01  # of LeakyReLU
-
-    def __post_init__(self) -> None:
-        if self.generated and self.weights is not None:
-            raise ValueError(f"generated=True excludes weights={str(self.weights)!r}")
-        if self.items_per_page < 1:
-            raise ValueError(f"items_per_page must be at least 1, got {self.items_per_page}")
-        if not 0 <= self.negative_slope < 1:
-            raise ValueError(f"negative_slope must be in [0, 1), got {self.negative_slope}")
 
 
 @dataclass
@@ -83,7 +69,6 @@ class Groups:
         return index
 
 
-_Params = Params  # inside the class the bare name is the class attribute
 PROFILE = Groups(FEATURES)
 LEAVE = Groups((MOST_PAGES + 1,))
 RESPONSE = Groups((MOST_CLICKS + 1, MOST_INDEX + 1))
@@ -122,10 +107,15 @@ class Perceptron:
 class VirtualTaobao:
     """The three networks in batches of users."""
 
-    Params: ClassVar[type] = Params
+    params_type: ClassVar[type] = Params
     metric: ClassVar[Metric] = Metric("ctr", "clicks", "shown")
+    goals: ClassVar[tuple[float, ...]] = tuple(map(float, range(1, 11)))  # clicks on a page
+    session_length: ClassVar[float] = 7.76
+    lengths: ClassVar[Lengths] = Lengths(quick=300, medium=15_000, paper=90_000)
+    capacity: ClassVar[int] = 1_000_000
+    medium_updates: ClassVar[float] = 1.0
 
-    def __init__(self, params: _Params) -> None:
+    def __init__(self, params: Params) -> None:
         self.params = params
         networks = (
             generated_networks(params.generated_seed)

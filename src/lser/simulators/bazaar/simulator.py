@@ -13,15 +13,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.base import Anchor, Info, Metric, Outcome, UserEnv, UserVectorEnv
-from lser.simulators.bazaar_calibration import settle
-from lser.simulators.bazaar_world import Params, Rng, first_places
+from lser.simulators.base import Anchor, Info, Lengths, Metric, Outcome, UserEnv, UserVectorEnv
+from lser.simulators.bazaar.calibration import settle
+from lser.simulators.bazaar.params import Params
+from lser.simulators.bazaar.world import Rng, first_places
 from lser.simulators.item_index import Ids
-from lser.types import Float32
+from lser.types import Bool, Float32, Int64
 
-__all__ = ["Bazaar", "BazaarEnv", "BazaarVectorEnv", "Params", "Users"]
-
-_Params = Params  # inside the class the bare name is the class attribute
 _PAGE_SCALE = 10  # the page number t is observed as t / (t + 10)
 
 
@@ -29,21 +27,26 @@ _PAGE_SCALE = 10  # the page number t is observed as t / (t + 10)
 class Users:
     """Users in the middle of their sessions; leading axis n."""
 
-    groups: NDArray[np.int64]  # (n, attributes) observed demographics
+    groups: Int64  # (n, attributes) observed demographics
     personal: Float32  # (n, d - 1) hidden personal taste, unit length
     profile: Float32  # (n, d - 1) running mean of clicked items' tastes
     satisfaction: Float32  # (n,)
     last_clicks: Float32  # (n,) share of the last page that was clicked
-    page: NDArray[np.int64]  # (n,) pages seen
+    page: Int64  # (n,) pages seen
 
 
 class Bazaar:
     """Batched dynamics of the marketplace."""
 
-    Params: ClassVar[type] = Params
+    params_type: ClassVar[type] = Params
     metric: ClassVar[Metric] = Metric("ctr", "clicks", "shown")
+    goals: ClassVar[tuple[float, ...]] = tuple(map(float, range(1, 11)))  # clicks on a page
+    session_length: ClassVar[float] = 10.0
+    lengths: ClassVar[Lengths] = Lengths(quick=300, medium=1_500, paper=10_000)
+    capacity: ClassVar[int] = 100_000
+    medium_updates: ClassVar[float] = 1.0
 
-    def __init__(self, params: _Params) -> None:
+    def __init__(self, params: Params) -> None:
         self.params = params
         self.world, self.offset = settle(params)
         self._attributes = sum(params.demographics)
@@ -132,8 +135,8 @@ class Bazaar:
         self,
         users: Users,
         slates: Ids,
-        clicked: NDArray[np.bool_],
-        clicks: NDArray[np.int64],
+        clicked: Bool,
+        clicks: Int64,
     ) -> None:
         """Move the click profile towards the mean taste of what was clicked, if anything was."""
         share = clicked / np.maximum(clicks, 1)[:, None].astype(np.float32)
@@ -158,7 +161,7 @@ class Bazaar:
 
     def anchors(self) -> tuple[Anchor, Anchor]:
         """Random actions, and the oracle that sees the hidden interest."""
-        from lser.simulators.bazaar_oracle import myopic_score
+        from lser.simulators.bazaar.oracle import myopic_score
 
         return (
             Anchor("random actions", self.params.sparsity, "the dial `sparsity`, calibrated"),

@@ -5,12 +5,7 @@ free to use with credit. They are read as plain tensors and never executed as pi
 """
 
 import hashlib
-import http.client
 import os
-import sys
-import urllib.error
-import urllib.request
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -54,13 +49,9 @@ class Networks(NamedTuple):
 
 def cache_folder() -> Path:
     """Where downloaded weights are kept, by the platform's convention."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "lser" / "virtual_taobao"
+    import pooch
+
+    return Path(pooch.os_cache("lser")) / "virtual_taobao"
 
 
 def find_weights(
@@ -84,41 +75,26 @@ def find_weights(
             raise WeightsError(f"{VARIABLE}={folder}: {'; '.join(problems)}")
         return folder
     folder = cache_folder()
-    for name, expected in SHA256.items():
-        if not _is_released(folder / name):
-            try:
-                download(f"{source}/{name}", folder / name, expected, timeout=timeout)
-            except (OSError, http.client.HTTPException, WeightsError) as error:
-                raise WeightsError(_three_ways(folder, source, error)) from error
+    if _problems(folder):
+        _download(folder, source, timeout)
     return folder
 
 
-def download(
-    url: str, target: Path, sha256: str, *, timeout: float = 30.0, attempts: int = 3
-) -> None:
-    """Put the file at `url` into `target`, whole and checked or not at all.
+def _download(folder: Path, source: str, timeout: float) -> None:
+    """Put the released files into `folder`, each whole and checked or not at all."""
+    import pooch
 
-    An interrupted transfer is kept beside the target and continued, now or by the next call.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    kept = target.with_name(f"{target.name}.part")
-    own = target.with_name(f"{target.name}.part-{os.getpid()}")  # nobody else appends to it
-    with suppress(FileNotFoundError):
-        kept.replace(own)
+    cache = pooch.create(
+        folder,
+        base_url=f"{source}/",
+        registry={name: f"sha256:{expected}" for name, expected in SHA256.items()},
+        retry_if_failed=1,
+    )
     try:
-        for _ in range(attempts):
-            if _transfer(url, own, timeout):
-                break
-        else:
-            raise WeightsError(f"{url} broke off {attempts} times; the next call continues it")
-        found = _sha256(own)
-        if found != sha256:
-            own.unlink()
-            raise WeightsError(f"{url} has SHA-256 {found}, expected {sha256}")
-        own.replace(target)
-    finally:
-        if own.exists():
-            own.replace(kept)
+        for name in SHA256:  # 0.6 MB: read whole, so that no connection is left open
+            cache.fetch(name, downloader=pooch.HTTPDownloader(timeout=timeout, stream=False))
+    except (OSError, ValueError) as error:  # no network, no such file, no place; a wrong file
+        raise WeightsError(_three_ways(folder, source, error)) from error
 
 
 def load_networks(folder: Path) -> Networks:
@@ -159,39 +135,8 @@ def _read(path: Path, sizes: tuple[int, ...]) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-def _transfer(url: str, part: Path, timeout: float) -> bool:
-    """Continue `part` from `url`; True when the whole file has arrived."""
-    start = part.stat().st_size if part.exists() else 0
-    headers = {"Range": f"bytes={start}-"} if start else {}
-    try:
-        answer = urllib.request.urlopen(
-            urllib.request.Request(url, headers=headers), timeout=timeout
-        )
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 416 and start:  # nothing left to send, or another file: start over
-            part.unlink()
-            return False
-        raise
-    with answer, part.open("ab") as file:
-        if answer.status != 206:  # the server does not continue: all of it comes again
-            file.truncate(0)
-        announced = answer.headers.get("Content-Length")
-        received = 0
-        with suppress(http.client.IncompleteRead, ConnectionError, TimeoutError):
-            while block := answer.read(1 << 16):
-                file.write(block)
-                received += len(block)
-            return announced is None or received == int(announced)
-    return False
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _is_released(path: Path) -> bool:
-    return path.is_file() and _sha256(path) == SHA256[path.name]
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[path.name]
 
 
 def _problems(folder: Path) -> list[str]:

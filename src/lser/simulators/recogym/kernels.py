@@ -5,17 +5,12 @@ beats masks over arrays. Draws come in the original's order (click, state, drift
 lets the tests push recorded draws of the original through these same functions.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from lser.types import Bool, Float32, Int64
-
-Float64 = NDArray[np.float64]
-_F = TypeVar("_F", bound=Callable[..., object])
+from lser.compiled import kernel
+from lser.types import Bool, Float32, Float64, Int64
 
 ORGANIC, BANDIT, STOP = 0, 1, 2
 
@@ -40,11 +35,7 @@ class World(NamedTuple):
     embedding: Float64  # (P, D) products in the space of actions and observations, or (0, 0)
 
 
-def _jit(function: _F) -> _F:
-    return cast(_F, numba.njit(cache=True)(function))
-
-
-@_jit
+@kernel
 def link(x: float) -> float:
     """Click probability of a score: σ(5·σ(2·σ(.3x) - 2) - 6)."""
     inner = 1.0 / (1.0 + np.exp(-0.3 * x))
@@ -52,7 +43,7 @@ def link(x: float) -> float:
     return float(1.0 / (1.0 + np.exp(-(5.0 * middle - 6.0))))
 
 
-@_jit
+@kernel
 def pick(weights: Float64, uniform: float) -> int:
     """The index that a uniform draw selects in proportion to `weights`."""
     target = uniform * weights.sum()
@@ -64,7 +55,7 @@ def pick(weights: Float64, uniform: float) -> int:
     return int(weights.size - 1)
 
 
-@_jit
+@kernel
 def view_weights(world: World, omega: Float64, last: int, out: Float64) -> None:
     """Write to `out` (P,) the unnormalised probabilities of the next product view."""
     if world.version == 0:
@@ -79,7 +70,7 @@ def view_weights(world: World, omega: Float64, last: int, out: Float64) -> None:
         out[product] = np.exp(out[product] - highest)
 
 
-@_jit
+@kernel
 def click_probability(world: World, omega: Float64, last: int, product: int) -> float:
     """The probability that a user clicks on a recommended product."""
     if world.version == 0:
@@ -90,13 +81,13 @@ def click_probability(world: World, omega: Float64, last: int, product: int) -> 
     return link(score)
 
 
-@_jit
+@kernel
 def clicked(probability: float, uniform: float) -> bool:
     """Whether a uniform draw is a click (the original picks from [no click, click])."""
     return uniform >= 1.0 - probability
 
 
-@_jit
+@kernel
 def _next_state(
     world: World, state: int, omega: Float64, time: Float64, rng: np.random.Generator
 ) -> int:
@@ -113,7 +104,7 @@ def _next_state(
     return state
 
 
-@_jit
+@kernel
 def _browse(
     world: World,
     user: int,
@@ -141,7 +132,7 @@ def _browse(
     return state, views
 
 
-@_jit
+@kernel
 def arrive(
     world: World,
     omega: Float64,
@@ -174,7 +165,7 @@ def arrive(
     return reached
 
 
-@_jit
+@kernel
 def recommend(
     world: World,
     product: Int64,
@@ -214,7 +205,7 @@ def recommend(
     return probability, click, left, viewed
 
 
-@_jit
+@kernel
 def organic_log(world: World, users: int, rng: np.random.Generator) -> tuple[Int64, Int64]:
     """First organic sessions of new users: the views' users (ascending) and products."""
     omega = np.empty((1, world.gamma.shape[1]))

@@ -9,24 +9,22 @@ candidates is the mean of the best of as many uniform draws, from the ranks of r
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lser.simulators.long_term_satisfaction_dynamics import exposed, satisfied
-from lser.simulators.long_term_satisfaction_params import (
+from lser.simulators.recsim.long_term_satisfaction.dynamics import exposed, satisfied
+from lser.simulators.recsim.long_term_satisfaction.params import (
     Params,
     draw_catalogue,
 )
+from lser.types import Float64
 
-Array = NDArray[np.float64]
 
-
-def _documents(params: Params, points: int) -> Array:
+def _documents(params: Params, points: int) -> Float64:
     if params.resample_documents:
         return (np.arange(points) + 0.5) / points
     return np.array(params.catalogue or draw_catalogue(params))
 
 
-def _expected_engagement(params: Params, exposure: Array, bait: Array) -> Array:
+def _expected_engagement(params: Params, exposure: Float64, bait: Float64) -> Float64:
     """Mean engagement (x, k): that of a log-normal."""
     loc = bait * params.choc_mean + (1 - bait) * params.kale_mean
     scale = bait * params.choc_stddev + (1 - bait) * params.kale_stddev
