@@ -48,7 +48,6 @@ _WHERE = {
         "SelectiveReplay",
         "SimHash",
         "UniformReplay",
-        "load_agent",
         "load_replay",
     ),
     "lser.training": ("evaluate", "train"),

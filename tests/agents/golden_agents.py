@@ -1,6 +1,6 @@
 """Numbers of single agents frozen before the agents were rewritten for stacks.
 
-``python tests/agents/golden_agents.py`` writes them anew; do that only when numbers are meant to move.
+``python tests/agents/golden_agents.py`` writes them anew: only when numbers are meant to move.
 """
 
 from pathlib import Path

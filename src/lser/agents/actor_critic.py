@@ -140,8 +140,7 @@ class ActorCritic:
 
     def _learn_on_device(self, host: HostBatches, data: Minibatch) -> Learned:
         learner = self.learner
-        learner.see_rewards(0, host.rewards())
-        plan = learner.plan(np.ones(1, np.bool_))
+        plan = learner.plan(np.ones(1, np.bool_), host.rewards)
         learner.set_control(torch.from_numpy(plan.numbers).to(self.device))
         data = minibatch(host.shape, host.buffer.to(self.device))
         found = learner.update(data, actor=plan.actor, diagnose=plan.diagnose)

@@ -5,7 +5,7 @@ of agents in a stack; numbers that may differ between the agents of a stack are 
 tensors here. A subclass adds `_target` and `_improve`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -95,6 +95,7 @@ class Learner:
         self._penalty = first.preactivation_penalty
         every = [p.diagnose_every or 2**62 for p in params]
         self._every = np.array(every, np.int64)
+        self._automatic = np.array([p.value_bound == "auto" for p in params])
         self.bounded = any(p.value_bound is not None for p in params)
         self.reward_range = np.array([[np.inf, -np.inf]] * len(members), np.float32)  # seen so far
         self.updates = np.zeros(len(members), np.int64)
@@ -179,15 +180,20 @@ class Learner:
         low, high = self.allowed(slot) if bound == "auto" else bound
         return low, high
 
-    def plan(self, active: Bool) -> Plan:
-        """Count an update of the agents in `active` (G,) and prepare its numbers."""
+    def plan(self, active: Bool, rewards: Callable[[int], Float32]) -> Plan:
+        """Count an update of the agents in `active` (G,) and prepare its numbers.
+
+        `rewards` gives those of one agent's batch, (b,).
+        """
         self.updates += active
+        due = self.due_to_diagnose() & active
+        for slot in map(int, np.flatnonzero(active & self._automatic | due)):
+            self.see_rewards(slot, rewards(slot))
         moving = active & self.actor_moves()
         rows = [active, moving, *self.critic_adam.plan(active), *self.actor_adam.plan(moving)]
         limits = np.array([self.limits_of(slot) for slot in range(len(active))]).T
         numbers = np.array([*rows, *limits, *self._more_numbers(active)], np.float32)
-        diagnose = bool((self.due_to_diagnose() & active).any())
-        return Plan(bool(moving.any()), diagnose, numbers)
+        return Plan(bool(moving.any()), bool(due.any()), numbers)
 
     def set_control(self, numbers: Tensor) -> None:
         """Take the plan's numbers (names, G) on the device as those of the next updates."""
@@ -217,8 +223,9 @@ class Learner:
         """The whole next update of a single agent, whose batch has these `rewards` (b,)."""
         self.updates += 1
         diagnose = bool(self.due_to_diagnose()[0])
-        if self.bounded or diagnose:
+        if diagnose or self._automatic[0]:
             self.see_rewards(0, rewards)
+        if self.bounded:
             self.limits = self.limits_of()
         return self.update(data, actor=bool(self.actor_moves()[0]), diagnose=diagnose)
 

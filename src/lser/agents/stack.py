@@ -219,7 +219,7 @@ class DeviceStack:
 
         The buffer may be filled again once `found` or `choose` of a later call has returned.
         """
-        plan = self._plan(active, buffer)
+        plan = self.learner.plan(active, self.batches[buffer].rewards)
         if self._cuda:
             self._copied[buffer].synchronize()  # the last copy of this buffer's numbers
         self._host_numbers[buffer].numpy()[:] = plan.numbers
@@ -243,18 +243,6 @@ class DeviceStack:
         numbers: Float32 = self._host_found.numpy()
         values: Float32 | None = self._host_values.numpy() if self._looked else None
         return Found(numbers[:, :-1], numbers[:, -1], values)
-
-    def _plan(self, active: Bool, buffer: int) -> Plan:
-        if self.learner.bounded:
-            self._see_rewards(active, buffer)
-        plan = self.learner.plan(active)
-        if plan.diagnose and not self.learner.bounded:
-            self._see_rewards(active, buffer)
-        return plan
-
-    def _see_rewards(self, active: Bool, buffer: int) -> None:
-        for slot in map(int, np.flatnonzero(active)):
-            self.learner.see_rewards(slot, self.batches[buffer].rewards(slot))
 
     def _update(self, plan: Plan) -> Update:
         def work() -> Update:
