@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lser.simulators import register as _register
 
 if TYPE_CHECKING:
-    from lser.agents import DDPG, SAC, TD3
+    from lser.agents import DDPG, SAC, TD3, load_agent
     from lser.experiments.config import Experiment
     from lser.replay import (
         E2LSH,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "lser.agents": ("DDPG", "SAC", "TD3"),
+    "lser.agents": ("DDPG", "SAC", "TD3", "load_agent"),
     "lser.experiments.config": ("Experiment",),
     "lser.replay": (
         "AttentiveReplay",
@@ -75,6 +75,7 @@ __all__ = [
     "Transitions",
     "UniformReplay",
     "evaluate",
+    "load_agent",
     "load_replay",
     "train",
 ]

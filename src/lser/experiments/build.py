@@ -7,7 +7,8 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from lser.agents import DDPG, SAC, TD3
-from lser.agents.base import Agent
+from lser.agents.actor_critic import ActorCritic
+from lser.agents.protocol import Agent
 from lser.experiments.config import (
     Aer,
     Bazaar,
@@ -90,6 +91,7 @@ def build(experiment: Experiment) -> Built:
     )
 
 
+AGENTS: dict[type, type[ActorCritic]] = {Ddpg: DDPG, Td3: TD3, Sac: SAC}
 ENVIRONMENTS: dict[type, type[UserVectorEnv]] = {
     Bazaar: BazaarVectorEnv,
     VirtualTaobao: VirtualTaobaoVectorEnv,
@@ -124,24 +126,8 @@ def goals(params: Simulator) -> tuple[float, ...]:
 def build_agent(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Agent:
     """The learner, sized for `env`."""
     observation_dim, action = _sizes(env)
-    config = experiment.agent
-    shared: dict[str, Any] = {
-        "hidden": config.hidden,
-        "actor_lr": config.actor_lr,
-        "critic_lr": config.critic_lr,
-        "discount": config.discount,
-        "tau": config.tau,
-        "normalise": config.normalise,
-        "device": config.device,
-        "seed": seed,
-    }
-    match config:
-        case Td3():
-            return TD3(observation_dim, action, noise_scale=config.noise_scale, **shared)
-        case Ddpg():
-            return DDPG(observation_dim, action, noise_scale=config.noise_scale, **shared)
-        case Sac():
-            return SAC(observation_dim, action, **shared)
+    params = experiment.agent
+    return AGENTS[type(params)](observation_dim, action, params=params, seed=seed)
 
 
 def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Replay:

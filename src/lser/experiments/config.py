@@ -1,6 +1,7 @@
 """An experiment as plain data: frozen dataclasses, one per simulator, memory and agent.
 
-The defaults of a memory or an agent are its constructor's; a test holds the two together.
+Agents and simulators bring theirs along; the defaults of a memory are its constructor's, and a test
+holds the two together.
 """
 
 from dataclasses import dataclass, field
@@ -8,6 +9,9 @@ from typing import Annotated, Literal
 
 from tyro.conf import subcommand
 
+from lser.agents.params import DDPGParams as Ddpg
+from lser.agents.params import SACParams as Sac
+from lser.agents.params import TD3Params as Td3
 from lser.simulators.bazaar import Params as Bazaar
 from lser.simulators.recogym import Params as RecoGym
 from lser.simulators.recsim.interest_evolution import Params as InterestEvolution
@@ -120,59 +124,11 @@ class Her:
 Memory = Lser | Uniform | Per | Der | Aer | Ser | Her
 
 
-@dataclass(frozen=True)
-class Ddpg:
-    """Deep deterministic policy gradient, as in the paper."""
-
-    hidden: tuple[int, ...] = (128, 128)
-    """Widths of the hidden layers of actor and critic."""
-    actor_lr: float = 1e-4
-    critic_lr: float = 1e-3
-    discount: float = 0.99
-    tau: float = 0.001
-    """Share of the way the target networks move at each update."""
-    noise_scale: float = 0.1
-    """Scale of the Ornstein-Uhlenbeck noise, in units of half the action's range."""
-    normalise: bool = False
-    """Standardise observations before they enter the networks."""
-    device: str = "cpu"
-
-
-@dataclass(frozen=True)
-class Td3:
-    """Twin critics, delayed policy, smoothed targets; its own paper's rates."""
-
-    hidden: tuple[int, ...] = (128, 128)
-    """Widths of the hidden layers of actor and critics."""
-    actor_lr: float = 1e-3
-    critic_lr: float = 1e-3
-    discount: float = 0.99
-    tau: float = 0.005
-    """Share of the way the target networks move at each update."""
-    noise_scale: float = 0.1
-    """Standard deviation of the Gaussian noise, in units of half the action's range."""
-    normalise: bool = False
-    """Standardise observations before they enter the networks."""
-    device: str = "cpu"
-
-
-@dataclass(frozen=True)
-class Sac:
-    """Soft actor-critic with a learned temperature."""
-
-    hidden: tuple[int, ...] = (128, 128)
-    """Widths of the hidden layers of actor and critics."""
-    actor_lr: float = 3e-4
-    critic_lr: float = 3e-4
-    discount: float = 0.99
-    tau: float = 0.005
-    """Share of the way the target networks move at each update."""
-    normalise: bool = False
-    """Standardise observations before they enter the networks."""
-    device: str = "cpu"
-
-
-Agent = Ddpg | Td3 | Sac
+Agent = (
+    Annotated[Ddpg, subcommand("ddpg")]
+    | Annotated[Td3, subcommand("td3")]
+    | Annotated[Sac, subcommand("sac")]
+)
 
 
 @dataclass(frozen=True)

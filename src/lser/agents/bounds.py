@@ -18,8 +18,18 @@ class Box(Protocol):
 def action_bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32, Float32]:
     """The action bounds (A,), from two arrays or from a Box."""
     if high is None:
-        low, high = getattr(low, "low", low), getattr(low, "high", None)
-    lower, upper = np.array(low, np.float32), np.array(high, np.float32)
+        box: Any = low
+        if not (hasattr(box, "low") and hasattr(box, "high")):
+            raise ValueError(
+                f"agents act in a Box: give its two bounds or a Box with low and high, got {low!r}"
+            )
+        low, high = box.low, box.high
+    try:
+        lower, upper = np.array(low, np.float32), np.array(high, np.float32)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"action_low and action_high must be vectors of numbers, got {low!r} and {high!r}"
+        ) from None
     if lower.ndim != 1 or lower.shape != upper.shape or not len(lower):
         raise ValueError(
             f"action_low and action_high must be two vectors of one length, "

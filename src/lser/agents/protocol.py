@@ -5,11 +5,26 @@ from typing import Any, NamedTuple, Protocol
 from lser.types import Batch, Bool, Float32
 
 
+class Values(NamedTuple):
+    """What the first critic says of a batch, to see values that leave what rewards allow."""
+
+    replayed_mean: float  # of the replayed actions
+    replayed_largest: float
+    own_mean: float  # of the actor's own actions
+    own_largest: float
+    spread: float  # deviation of values over random actions, mean over the batch
+    saturated: float  # share of the actor's action components within 1 % of a bound
+    bound_low: float  # what rewards seen so far allow
+    bound_high: float
+
+
 class Learned(NamedTuple):
-    """What one update did: named losses and the signed TD error of every sample."""
+    """What one update did: named losses, the signed TD error of every sample, and now and then
+    the critic's values."""
 
     losses: dict[str, float]
     td_errors: Float32  # (b,)
+    values: Values | None = None
 
 
 class Agent(Protocol):
