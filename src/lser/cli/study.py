@@ -34,8 +34,7 @@ def study(argv: list[str]) -> int:
 
 
 def _description() -> str:
-    firsts = {name: (build.__doc__ or "").splitlines()[0] for name, build in STUDIES.items()}
-    lines = [f"  {name:<12} {first}" for name, first in firsts.items()]
+    lines = [f"  {name:<12} {spec.about}" for name, spec in STUDIES.items()]
     groups = [f"  {name:<12} all of: {', '.join(parts)}" for name, parts in GROUPS.items()]
     return "\n".join(
         [

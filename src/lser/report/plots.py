@@ -1,16 +1,15 @@
-"""What is drawn: curves, forests, dots, profiles, trends, the Bazaar map and running times."""
+"""What is drawn: curves, forests, dots, profiles, trends, maps and running times."""
 
-import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from lser.report.cells import Arm, Panel, Study, map_coordinates, rng_for
-from lser.report.estimates import estimates, versus
 from lser.report.figures import Draw
-from lser.report.stats import Float64, Interval, bootstrap_curves, has_scipy, performance_profile
+from lser.report.findings import PARTS, Finding
+from lser.report.panels import Arm, Panel, rng_for
+from lser.report.stats import Float64, Interval, bootstrap_curves, performance_profile
 from lser.report.style import INK, Look, look, name_of, number
-from lser.report.tables import PARTS, mean_times
 
 _PART_COLOURS = {
     "env": "#0072b2", "replay": "#d55e00", "learn": "#009e73", "evaluate": "#cc79a7",
@@ -18,8 +17,9 @@ _PART_COLOURS = {
 }  # fmt: skip
 
 
-def curves(panel: Panel, *, seed: int) -> Draw:
+def curves(found: Finding) -> Draw:
     """Learning curves: interquartile mean, its band, and every run faintly behind."""
+    panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -32,7 +32,7 @@ def curves(panel: Panel, *, seed: int) -> Draw:
                 continue
             for run in runs:
                 axes.plot(sessions, run, color=shown.colour, alpha=faint, linewidth=0.6)
-            rng = rng_for(seed, "curve", panel.name, arm.name)
+            rng = rng_for(found.seed, "curve", panel.name, arm.name)
             centre, low, high = bootstrap_curves(runs, rng)
             band = 0.04 if crowded and arm.name not in first else 0.16
             axes.fill_between(sessions, low, high, color=shown.colour, alpha=band, linewidth=0)
@@ -51,13 +51,14 @@ def curves(panel: Panel, *, seed: int) -> Draw:
     return draw
 
 
-def forest(panel: Panel, *, seed: int) -> Draw:
+def forest(found: Finding) -> Draw:
     """Final scores: interquartile mean with bootstrap and mean with t-interval, row by row."""
+    panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        found = estimates(panel, seed=seed)
-        for row, (estimate, (_, shown)) in enumerate(zip(found, _looks(panel), strict=True)):
+        drawn = zip(found.estimates, _looks(panel), strict=True)
+        for row, (estimate, (_, shown)) in enumerate(drawn):
             _bar(axes, row - 0.14, estimate.iqm, shown, width=3.0, filled=True)
             _bar(axes, row + 0.18, estimate.mean, shown, width=1.2, filled=False)
         _rows(axes, [name_of(arm.name) for arm in panel.arms])
@@ -66,15 +67,15 @@ def forest(panel: Panel, *, seed: int) -> Draw:
             axes.plot([], [], color=INK, marker="o", markersize=5, linewidth=3.0)[0],
             axes.plot([], [], color=INK, marker="o", mfc="none", markersize=5, linewidth=1.2)[0],
         ]
-        kind = "t-interval" if has_scipy() else "bootstrap"
-        names = ["IQM, bootstrap interval", f"mean, {kind}"]
+        names = ["IQM, bootstrap interval", "mean, t-interval"]
         figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8.5)
 
     return draw
 
 
-def dots(panel: Panel) -> Draw:
+def dots(found: Finding) -> Draw:
     """Every run's final score as one dot; dots that would cover each other are stacked."""
+    panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -93,8 +94,9 @@ def dots(panel: Panel) -> Draw:
     return draw
 
 
-def profile(panel: Panel) -> Draw:
+def profile(found: Finding) -> Draw:
     """The share of runs that end above each score."""
+    panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -114,7 +116,7 @@ def profile(panel: Panel) -> Draw:
     return draw
 
 
-def improvement(rows: list[tuple[str, Interval]], reference: str) -> Draw:
+def improvement(rows: Sequence[tuple[str, Interval]], reference: str) -> Draw:
     """The chance that a run of each memory beats one of the reference, over all settings."""
 
     def draw(figure: Any) -> None:
@@ -129,21 +131,25 @@ def improvement(rows: list[tuple[str, Interval]], reference: str) -> Draw:
     return draw
 
 
-def trend(panel: Panel, *, seed: int) -> Draw:
-    """The final score along an ordered setting, such as the number of bits."""
+def trend(found: Finding) -> Draw:
+    """The final score along the setting that the study's arms are named by, such as bits."""
+    axis = found.panel.spec.arm_by[0]
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        steps = [
-            (value, found)
-            for found in estimates(panel, seed=seed)
-            if (value := leading_number(found.arm.name)) is not None
-        ]
+        steps = sorted(
+            (
+                (float(value), row)
+                for row in found.estimates
+                if isinstance(value := axis.value(row.arm.runs[0].experiment), int | float)
+            ),
+            key=lambda step: step[0],
+        )
         at = np.array([value for value, _ in steps])
-        means = np.array([found.mean for _, found in steps])  # (steps, 3)
+        means = np.array([row.mean for _, row in steps]).reshape(-1, 3)  # (steps, 3)
         colour = look("lser", "lser", 0).colour
-        for value, found in steps:
-            scores = found.arm.values
+        for value, row in steps:
+            scores = row.arm.values
             axes.plot([value] * len(scores), scores, "o", color=colour, alpha=0.3, markersize=4,
                       markeredgewidth=0)  # fmt: skip
         axes.errorbar(
@@ -151,35 +157,36 @@ def trend(panel: Panel, *, seed: int) -> Draw:
             linewidth=1.8, elinewidth=1.2, capsize=3,
         )  # fmt: skip
         axes.set_xticks(at)
-        axes.set_xlabel(re.sub(r"[\d.]+", "", panel.arms[0].name).strip() or "setting")
-        axes.set_ylabel(f"final {name_of(panel.metric)}")
+        axes.set_xlabel(axis.name or axis.path)
+        axes.set_ylabel(f"final {name_of(found.panel.metric)}")
 
     return draw
 
 
-def bazaar_map(study: Study, against: str, *, seed: int) -> Draw:
-    """LSER minus another memory over sparsity and state dependence, with intervals."""
+def heat_map(panels: Sequence[Finding], against: str) -> Draw:
+    """LSER minus another memory over the two axes of a map, with intervals."""
+    down, across = panels[0].panel.spec.panel_by
     cells = {
-        map_coordinates(arm.runs[0]): versus(arm, other, seed=seed, key=panel.name)
-        for panel in study.panels
-        if (arm := panel.arm("lser")) is not None and (other := panel.arm(against)) is not None
+        found.panel.coordinates: pair.difference
+        for found in panels
+        if (pair := found.against("lser", against)) is not None
     }
     rows, columns = (sorted({key[axis] for key in cells}) for axis in (0, 1))
     values = np.full((len(rows), len(columns)), np.nan)
-    for (sparsity, dependence), found in cells.items():
-        values[rows.index(sparsity), columns.index(dependence)] = found.difference.estimate
+    for (row, column), found in cells.items():
+        values[rows.index(row), columns.index(column)] = found.estimate
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         limit = 1.2 * max(float(np.nanmax(np.abs(values))), 1e-9)
         image = axes.pcolormesh(values, cmap="PuOr_r", vmin=-limit, vmax=limit)
-        for (sparsity, dependence), found in cells.items():
-            place = (columns.index(dependence) + 0.5, rows.index(sparsity) + 0.5)
-            _cell_text(axes, place, found.difference, limit, columns=len(columns))
+        for (row, column), found in cells.items():
+            place = (columns.index(column) + 0.5, rows.index(row) + 0.5)
+            _cell_text(axes, place, found, limit, columns=len(columns))
         axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{value:g}" for value in columns])
         axes.set_yticks(np.arange(len(rows)) + 0.5, [f"{value:g}" for value in rows])
-        axes.set_xlabel("state dependence")
-        axes.set_ylabel("sparsity (CTR of random actions)")
+        axes.set_xlabel(across.name)
+        axes.set_ylabel(down.name)
         axes.grid(visible=False)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
         bar.set_label(f"LSER minus {name_of(against)}")
@@ -188,23 +195,15 @@ def bazaar_map(study: Study, against: str, *, seed: int) -> Draw:
     return draw
 
 
-def running_time(panel: Panel) -> Draw:
+def running_time(found: Finding) -> Draw:
     """Where the wall time of a run goes, memory by memory."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        names = [arm.name for arm in panel.arms if mean_times(panel, arm.name)]
-        means = [mean_times(panel, name) for name in names]
+        names, means = list(found.times), list(found.times.values())
         start = np.zeros(len(names))
         for part in (*PARTS, "rest"):
-            length = np.array(
-                [
-                    mean[part]
-                    if part != "rest"
-                    else max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
-                    for mean in means
-                ]
-            )
+            length = np.array([_seconds(mean, part) for mean in means])
             axes.barh(range(len(names)), length, left=start, height=0.66,
                       color=_PART_COLOURS[part], label=part)  # fmt: skip
             start += length
@@ -215,10 +214,10 @@ def running_time(panel: Panel) -> Draw:
     return draw
 
 
-def leading_number(name: str) -> float | None:
-    """The number in an arm's name, such as 10 in ``"10 bits"``."""
-    found = re.search(r"\d+(?:\.\d+)?", name)
-    return float(found.group()) if found else None
+def _seconds(mean: dict[str, float], part: str) -> float:
+    if part != "rest":
+        return mean[part]
+    return max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
 
 
 def _looks(panel: Panel) -> list[tuple[Arm, Look]]:

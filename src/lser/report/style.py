@@ -5,6 +5,13 @@ from typing import NamedTuple
 
 from lser.report.stats import Interval
 
+MEMORIES = (
+    *("lser", "lser-p", "lser-s", "per", "der", "der-uniform", "aer", "ser"),
+    *("her", "her-balanced", "reward-top", "random-code", "uniform"),
+)
+SIMULATORS = (
+    *("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym", "bazaar"),
+)
 INK = "#1b1f24"  # becomes the page's own text colour where a figure is inlined
 
 

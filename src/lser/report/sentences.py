@@ -1,12 +1,12 @@
 """Sentences computed from the data; "clearly" only where an interval excludes zero."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from lser.report.cells import Panel, Study
-from lser.report.estimates import FEW_SEEDS, Versus, estimates, versus
-from lser.report.stats import Interval, has_scipy, iqm, performance_profile
+from lser.report.findings import FEW_SEEDS, Finding, StudyFindings, Versus
+from lser.report.stats import Interval, iqm, performance_profile
 from lser.report.style import count, interval, listing, name_of, number, percent
-from lser.report.tables import mean_times
 
 
 def compare(found: Versus) -> str:
@@ -24,8 +24,9 @@ def compare(found: Versus) -> str:
             return f"{arm} and {other} are not separated ({shown})"
 
 
-def best_against_reference(panel: Panel, *, seed: int) -> str:
+def best_against_reference(found: Finding) -> str:
     """LSER, or else the highest arm, against the reference."""
+    panel = found.panel
     reference = panel.reference
     others = [arm for arm in panel.arms if arm is not reference]
     if reference is None or not others:
@@ -33,16 +34,13 @@ def best_against_reference(panel: Panel, *, seed: int) -> str:
         return f"{name_of(top.name)} has the highest final score, {number(float(iqm(top.values)))}"
     arm = panel.arm("lser") if reference.name != "lser" else None
     arm = arm or max(others, key=lambda other: float(other.values.mean()))
-    return compare(versus(arm, reference, seed=seed, key=panel.name))
+    return compare(found.versus(arm, reference))
 
 
-def curves(panel: Panel, *, seed: int) -> str:
+def curves(found: Finding) -> str:
     """What the learning curves of a panel show."""
-    text = best_against_reference(panel, seed=seed)
-    text = text[0].upper() + text[1:]
-    heights = {
-        arm.name: float(np.mean(list(arm.areas.values()))) for arm in panel.arms if arm.areas
-    }
+    text = best_against_reference(found)
+    heights = {row.arm.name: row.area.estimate for row in found.estimates if row.area}
     if len(heights) < 2:
         return f"{text}."
     top = max(heights, key=lambda name: heights[name])
@@ -52,45 +50,47 @@ def curves(panel: Panel, *, seed: int) -> str:
     )
 
 
-def forest(panel: Panel, *, seed: int) -> str:
+def forest(found: Finding) -> str:
     """Which arms of a panel differ from its reference."""
-    if panel.reference is None:
-        return f"{best_against_reference(panel, seed=seed)}."
-    against = name_of(panel.reference.name)
-    found = [e.versus for e in estimates(panel, seed=seed) if e.versus is not None]
+    reference = found.panel.reference
+    if reference is None:
+        return f"{best_against_reference(found)}."
+    against = name_of(reference.name)
     groups = (
-        (f"Clearly above {against}", "above"),
-        (f"Clearly below {against}", "below"),
-        (f"Not separated from {against}", "open"),
-        ("With too few seeds to say", "unknown"),
+        ("Clearly above", "clearly above", "above"),
+        ("Clearly below", "clearly below", "below"),
+        ("Not separated from", "not separated from", "open"),
     )
-    parts = [
-        f"{words}: {listing([name_of(v.arm) for v in found if v.verdict == verdict])}"
-        for words, verdict in groups
-        if any(v.verdict == verdict for v in found)
-    ]
-    return f"{'; '.join([parts[0], *(p[0].lower() + p[1:] for p in parts[1:])])}." if parts else (
-        f"Only {against} was run."
-    )  # fmt: skip
+    pairs = [row.versus for row in found.estimates if row.versus is not None]
+    parts: list[str] = []
+    for first, later, verdict in groups:
+        names = [name_of(pair.arm) for pair in pairs if pair.verdict == verdict]
+        if names:
+            parts.append(f"{later if parts else first} {against}: {listing(names)}")
+    few = [name_of(pair.arm) for pair in pairs if pair.verdict == "unknown"]
+    if few:
+        parts.append(f"{'with' if parts else 'With'} too few seeds to say: {listing(few)}")
+    return f"{'; '.join(parts)}." if parts else f"Only {against} was run."
 
 
-def spread(panel: Panel) -> str:
+def spread(found: Finding) -> str:
     """How far the runs of an arm lie apart."""
-    widest = max(panel.arms, key=lambda arm: float(np.ptp(arm.values)))
+    widest = max(found.panel.arms, key=lambda arm: float(np.ptp(arm.values)))
     low, high = float(widest.values.min()), float(widest.values.max())
     text = (
         f"Each mark is one run; the runs of {name_of(widest.name)} differ most, from {number(low)} "
         f"to {number(high)}"
     )
-    focus = panel.arm("lser")
+    focus = found.panel.arm("lser")
     if focus is not None and focus is not widest:
         low, high = float(focus.values.min()), float(focus.values.max())
         text += f", those of LSER lie between {number(low)} and {number(high)}"
     return f"{text}."
 
 
-def profile(panel: Panel) -> str:
+def profile(found: Finding) -> str:
     """The share of runs above one telling threshold."""
+    panel = found.panel
     everything = np.concatenate([arm.values for arm in panel.arms])
     threshold = 0.9 if panel.metric == "ctr" else round(float(np.median(everything)), 2)
     shares = [
@@ -107,7 +107,7 @@ def profile(panel: Panel) -> str:
     return f"Above {threshold:g} end {', '.join(best)}, and {others} with any other memory."
 
 
-def improvement(study: Study, rows: list[tuple[str, Interval]]) -> str:
+def improvement(study: StudyFindings, rows: Sequence[tuple[str, Interval]]) -> str:
     """Which memories beat the reference over all settings together."""
     sure = [name_of(name) for name, found in rows if found.low > 0.5]
     under = [name_of(name) for name, found in rows if found.high < 0.5]
@@ -120,32 +120,32 @@ def improvement(study: Study, rows: list[tuple[str, Interval]]) -> str:
     return f"{text}; below it lies that of {listing(under)}." if under else f"{text}."
 
 
-def running_time(panel: Panel) -> str:
+def running_time(found: Finding) -> str:
     """What replay costs, and how a run with LSER compares with uniform."""
-    means = {arm.name: mean_times(panel, arm.name) for arm in panel.arms}
-    shares = {name: mean["replay"] / mean["wall"] for name, mean in means.items() if mean}
+    means = found.times
+    shares = {name: mean["replay"] / mean["wall"] for name, mean in means.items()}
     if not shares:
         return "No times were recorded."
     least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     text = (
-        f"Replay takes {100 * shares[least]:.1f} % ({name_of(least)}) to "
-        f"{100 * shares[most]:.1f} % ({name_of(most)}) of a run's wall time"
+        f"Replay takes {100 * shares[least]:.1f} % ({name_of(least)}) to "
+        f"{100 * shares[most]:.1f} % ({name_of(most)}) of a run's wall time"
     )
-    if means.get("lser") and means.get("uniform"):
+    if "lser" in means and "uniform" in means:
         ratio = means["lser"]["wall"] / means["uniform"]["wall"]
         text += f"; a run with LSER takes {ratio:.2f} times as long as one with uniform"
     return f"{text}."
 
 
-def bazaar_map(study: Study, against: str, *, seed: int) -> str:
-    """Where on the map LSER ends above another memory."""
+def on_the_map(study: StudyFindings, against: str) -> str:
+    """Where on a map LSER ends above another memory."""
     found = [
-        (panel.setting, versus(arm, other, seed=seed, key=panel.name))
-        for panel in study.panels
-        if (arm := panel.arm("lser")) is not None and (other := panel.arm(against)) is not None
+        (one.panel.setting, pair)
+        for one in study.panels
+        if (pair := one.against("lser", against)) is not None
     ]
-    verdicts = [cell.verdict for _, cell in found]
-    setting, largest = max(found, key=lambda pair: pair[1].difference.estimate)
+    verdicts = [pair.verdict for _, pair in found]
+    setting, largest = max(found, key=lambda item: item[1].difference.estimate)
     return (
         f"LSER ends clearly above {name_of(against)} in {verdicts.count('above')} of {len(found)} "
         f"cells and clearly below in {verdicts.count('below')}; the largest difference is "
@@ -153,31 +153,44 @@ def bazaar_map(study: Study, against: str, *, seed: int) -> str:
     )
 
 
-def map_rivals(study: Study) -> list[str]:
-    """The memories that LSER can be compared with on the map."""
-    names = {arm.name for panel in study.panels if panel.arm("lser") for arm in panel.arms}
+def map_rivals(study: StudyFindings) -> list[str]:
+    """The memories that LSER can be compared with on a map."""
+    panels = [found.panel for found in study.panels]
+    names = {arm.name for panel in panels if panel.arm("lser") for arm in panel.arms}
     return [name for name in ("uniform", "reward-top") if name in names]
 
 
-def trend(panel: Panel, *, seed: int) -> str:
+def trend(found: Finding) -> str:
     """Where along an ordered setting the score is highest."""
-    found = estimates(panel, seed=seed)
-    top = max(found, key=lambda e: e.mean.estimate)
+    top = max(found.estimates, key=lambda row: row.mean.estimate)
     text = f"The mean final score is highest at {top.arm.name} ({interval(top.mean)})"
     overlapping = [
-        e.arm.name
-        for e in found
-        if e is not top
-        and versus(top.arm, e.arm, seed=seed, key=panel.name).verdict in ("open", "unknown")
+        row.arm.name
+        for row in found.estimates
+        if row is not top and found.versus(top.arm, row.arm).verdict in ("open", "unknown")
     ]
     return f"{text}; not separated from it: {listing(overlapping)}." if overlapping else f"{text}."
 
 
-def caution(panel: Panel) -> str:
+def caution(found: Finding) -> str:
     """What to keep in mind when there are few seeds."""
-    if panel.seeds >= FEW_SEEDS:
+    if found.panel.seeds >= FEW_SEEDS:
         return ""
     return (
-        f"With {count(panel.seeds, 'seed')} the bootstrap bands are narrower than they should be"
-        + ("; the verdicts use the paired t-interval." if has_scipy() else ".")
+        f"With {count(found.panel.seeds, 'seed')} the bootstrap bands are narrower than they "
+        "should be; the verdicts use the paired t-interval."
+    )
+
+
+def standing(found: Finding) -> str:
+    """LSER against the reference of a panel: both levels, the difference, and how sure it is."""
+    panel = found.panel
+    arm, reference = panel.arm("lser"), panel.reference
+    if arm is None or reference is None or arm is reference:
+        return f"{panel.title}: {best_against_reference(found)}."
+    pair = found.versus(arm, reference)
+    levels = f"{number(float(arm.values.mean()))} against {number(float(reference.values.mean()))}"
+    return (
+        f"{panel.title}: {compare(pair)}; mean {name_of(panel.metric)} {levels}, LSER the higher "
+        f"in {percent(pair.improvement.estimate)} of all pairs of runs."
     )

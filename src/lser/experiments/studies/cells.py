@@ -1,9 +1,8 @@
-"""The studies: every figure and table of the paper, and the questions it leaves open, as lists."""
+"""The cells of the studies, as experiments."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from lser.experiments.catalogue import nearest
 from lser.experiments.config import Bazaar, Ddpg, Experiment, Lser
 from lser.experiments.presets import Scale, lasting, preset
 
@@ -11,8 +10,6 @@ PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
 CONTROLS = ("reward-top", "random-code")
 PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 10_000, "paper": 90_000}
-
-TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they never meet
 
 
 def comparison(scale: Scale) -> Iterator[Experiment]:
@@ -95,35 +92,6 @@ def tuning(scale: Scale) -> Iterator[Experiment]:
                 run = lasting(preset(platform, memory, scale=scale), sessions)
                 run = replace(run, agent=Ddpg(noise_scale=noise))
                 yield _cell(run, "tuning", f"{memory}, noise {noise:g}")
-
-
-STUDIES: dict[str, Callable[[Scale], Iterator[Experiment]]] = {
-    "comparison": comparison,
-    "running-time": running_time,
-    "epsilon": epsilon,
-    "ablation": ablation,
-    "hyperplanes": hyperplanes,
-    "bazaar-map": bazaar_map,
-    "horizon": horizon,
-    "agents": agents,
-    "tuning": tuning,
-}
-GROUPS: dict[str, tuple[str, ...]] = {
-    "paper": tuple(name for name in STUDIES if name != "tuning"),
-}
-
-
-def plan(name: str, scale: Scale, seeds: int) -> list[Experiment]:
-    """Every run of a study, or of all of them (`paper`); all cells of a seed before the next."""
-    names = GROUPS.get(name) or (name,)
-    for part in names:
-        nearest("study", part, {**STUDIES, **GROUPS})
-    cells = [cell for part in names for cell in STUDIES[part](scale)]
-    return [
-        replace(cell, seed=seed + (TUNING_SEEDS if cell.study == "tuning" else 0))
-        for seed in range(seeds)
-        for cell in cells
-    ]
 
 
 def _part(scale: Scale, memory: str = "lser") -> Experiment:
