@@ -10,6 +10,7 @@ from lser.report.html import Page, Part, Section, render
 from lser.report.naming import clean
 from lser.report.panels import Panel, Study, studies
 from lser.report.parts import panel_figures, sections_of
+from lser.report.sentences import standing
 from lser.report.style import count, listing
 
 _METHOD = (
@@ -68,7 +69,7 @@ def demo_page(
         )
         for one in panels
     ]
-    short = [("", [verdicts.standing(one) for one in panels])]
+    short = [("", [standing(one) for one in panels])]
     page = _page(title, found, runs, sections, short, linked=False)
     target = Path(out) / "index.html"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,9 +107,7 @@ def _page(
     )
 
 
-def _files(
-    sections: Sequence[Section], more: Sequence[tables.Table]
-) -> dict[str, str | bytes]:
+def _files(sections: Sequence[Section], more: Sequence[tables.Table]) -> dict[str, str | bytes]:
     parts = [part for section in sections for part in section.parts]
     written: dict[str, str | bytes] = {}
     for figure in (figure for part in parts for figure in part.figures):

@@ -92,9 +92,7 @@ def _curves(found: Finding) -> Figure | None:
 
 def _forest(found: Finding) -> Figure:
     alt = f"Final {name_of(found.panel.metric)} on {found.panel.place} with intervals."
-    return _figure(
-        found, "forest", plots.forest(found), sentences.forest(found), alt, tall=True
-    )
+    return _figure(found, "forest", plots.forest(found), sentences.forest(found), alt, tall=True)
 
 
 def _dots(found: Finding) -> Figure:

@@ -7,6 +7,7 @@ import numpy as np
 
 from lser.report.figures import Draw
 from lser.report.findings import PARTS, Finding
+from lser.report.naming import clean
 from lser.report.panels import Arm, Panel, rng_for
 from lser.report.stats import Float64, Interval, bootstrap_curves, performance_profile
 from lser.report.style import INK, Look, look, name_of, number
@@ -39,10 +40,10 @@ def curves(found: Finding) -> Draw:
             every = max(1, len(sessions) // 6)
             axes.plot(
                 sessions, centre, color=shown.colour, linewidth=shown.width, marker=shown.marker,
-                markersize=4.5, markevery=(position % every, every), label=name_of(arm.name),
+                markersize=4.5, markevery=(position % every, every), label=_shown(arm.name),
             )  # fmt: skip
         axes.set_xlabel("sessions")
-        axes.set_ylabel(name_of(panel.metric))
+        axes.set_ylabel(_shown(panel.metric))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.locator_params(axis="x", nbins=6)
         columns = 3 if len(panel.arms) > 4 else max(1, len(panel.arms))
@@ -61,8 +62,8 @@ def forest(found: Finding) -> Draw:
         for row, (estimate, (_, shown)) in enumerate(drawn):
             _bar(axes, row - 0.14, estimate.iqm, shown, width=3.0, filled=True)
             _bar(axes, row + 0.18, estimate.mean, shown, width=1.2, filled=False)
-        _rows(axes, [name_of(arm.name) for arm in panel.arms])
-        axes.set_xlabel(f"final {name_of(panel.metric)}")
+        _rows(axes, [_shown(arm.name) for arm in panel.arms])
+        axes.set_xlabel(f"final {_shown(panel.metric)}")
         handles = [
             axes.plot([], [], color=INK, marker="o", markersize=5, linewidth=3.0)[0],
             axes.plot([], [], color=INK, marker="o", mfc="none", markersize=5, linewidth=1.2)[0],
@@ -88,8 +89,8 @@ def dots(found: Finding) -> Draw:
                 color=shown.colour, alpha=0.8, markersize=5.5, markeredgewidth=0,
             )  # fmt: skip
             axes.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=INK, linewidth=1.2)
-        _rows(axes, [name_of(arm.name) for arm in panel.arms])
-        axes.set_xlabel(f"final {name_of(panel.metric)} of each run; the bar is the mean")
+        _rows(axes, [_shown(arm.name) for arm in panel.arms])
+        axes.set_xlabel(f"final {_shown(panel.metric)} of each run; the bar is the mean")
 
     return draw
 
@@ -107,9 +108,9 @@ def profile(found: Finding) -> Draw:
             axes.plot(
                 thresholds, performance_profile(arm.values, thresholds), color=shown.colour,
                 linewidth=shown.width, marker=shown.marker, markersize=4.5,
-                markevery=(5 * position, 50), label=name_of(arm.name), drawstyle="steps-mid",
+                markevery=(5 * position, 50), label=_shown(arm.name), drawstyle="steps-mid",
             )  # fmt: skip
-        axes.set_xlabel(f"final {name_of(panel.metric)}")
+        axes.set_xlabel(f"final {_shown(panel.metric)}")
         axes.set_ylabel("share of runs above it")
         figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
 
@@ -124,9 +125,9 @@ def improvement(rows: Sequence[tuple[str, Interval]], reference: str) -> Draw:
         for row, (name, found) in enumerate(rows):
             _bar(axes, row, found, look(name, name, row), width=3.0, filled=True)
         axes.axvline(0.5, color=INK, linewidth=1, linestyle="--")
-        _rows(axes, [name_of(name) for name, _ in rows])
+        _rows(axes, [_shown(name) for name, _ in rows])
         axes.set_xlim(-0.02, 1.02)
-        axes.set_xlabel(f"probability of improvement over {name_of(reference)}")
+        axes.set_xlabel(f"probability of improvement over {_shown(reference)}")
 
     return draw
 
@@ -158,7 +159,7 @@ def trend(found: Finding) -> Draw:
         )  # fmt: skip
         axes.set_xticks(at)
         axes.set_xlabel(axis.name or axis.path)
-        axes.set_ylabel(f"final {name_of(found.panel.metric)}")
+        axes.set_ylabel(f"final {_shown(found.panel.metric)}")
 
     return draw
 
@@ -189,7 +190,7 @@ def heat_map(panels: Sequence[Finding], against: str) -> Draw:
         axes.set_ylabel(down.name)
         axes.grid(visible=False)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
-        bar.set_label(f"LSER minus {name_of(against)}")
+        bar.set_label(f"LSER minus {_shown(against)}")
         bar.outline.set_visible(False)
 
     return draw
@@ -207,7 +208,7 @@ def running_time(found: Finding) -> Draw:
             axes.barh(range(len(names)), length, left=start, height=0.66,
                       color=_PART_COLOURS[part], label=part)  # fmt: skip
             start += length
-        _rows(axes, [name_of(name) for name in names])
+        _rows(axes, [_shown(name) for name in names])
         axes.set_xlabel("seconds of wall time per run (mean over seeds)")
         figure.legend(loc="outside lower center", ncols=5, fontsize=8.5, columnspacing=1.0)
 
@@ -218,6 +219,11 @@ def _seconds(mean: dict[str, float], part: str) -> float:
     if part != "rest":
         return mean[part]
     return max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
+
+
+def _shown(name: str) -> str:
+    """A name as a figure has room for it."""
+    return clean(name_of(name), 36)
 
 
 def _looks(panel: Panel) -> list[tuple[Arm, Look]]:

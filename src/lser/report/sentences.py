@@ -128,8 +128,8 @@ def running_time(found: Finding) -> str:
         return "No times were recorded."
     least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     text = (
-        f"Replay takes {100 * shares[least]:.1f} % ({name_of(least)}) to "
-        f"{100 * shares[most]:.1f} % ({name_of(most)}) of a run's wall time"
+        f"Replay takes {100 * shares[least]:.1f}\u00a0% ({name_of(least)}) to "
+        f"{100 * shares[most]:.1f}\u00a0% ({name_of(most)}) of a run's wall time"
     )
     if "lser" in means and "uniform" in means:
         ratio = means["lser"]["wall"] / means["uniform"]["wall"]

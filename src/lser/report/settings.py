@@ -53,7 +53,9 @@ def _telling(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     chosen: list[str] = []
     while _distinct(settings, chosen) < len(settings):
         left = [path for path in paths if path not in chosen]
-        best = max(left, key=lambda path: (_distinct(settings, [*chosen, path]), path == "sessions"))
+        best = max(
+            left, key=lambda path: (_distinct(settings, [*chosen, path]), path == "sessions")
+        )
         if _distinct(settings, [*chosen, best]) == _distinct(settings, chosen):
             break  # equal in everything
         chosen.append(best)

@@ -208,9 +208,7 @@ def summary_table(records: Iterable[Record], *, seed: int = 0) -> Table:
         for row in found.estimates
     ]
     columns = ("study", "where", "arm", "seeds", "metric", "IQM", "mean", "minus reference")
-    caption = (
-        "Final scores with 95 % intervals: IQM (bootstrap), mean and paired difference (t)."
-    )
+    caption = "Final scores with 95 % intervals: IQM (bootstrap), mean and paired difference (t)."
     return Table("summary", caption, columns, tuple(rows))
 
 
