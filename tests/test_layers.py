@@ -9,10 +9,11 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "lser"
 BOTTOM = {"replay", "agents", "simulators"}
 ALLOWED = {
     "types": set(),
+    "compiled": set(),
     "theory": {"types"},
-    "replay": {"types"},
-    "agents": {"types"},
-    "simulators": {"types"},
+    "replay": {"types", "compiled"},
+    "agents": {"types", "compiled"},
+    "simulators": {"types", "compiled"},
     "training": {"types"} | BOTTOM,
     "experiments": {"types", "training"} | BOTTOM,
     "fleet": {"types", "training", "experiments"} | BOTTOM,

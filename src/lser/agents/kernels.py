@@ -7,11 +7,11 @@ arrays. Fused into one pass they cost far less on the CPU.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
+from lser.compiled import relaxed_kernel
 from lser.types import Float32
 
 EPSILON = np.float32(1e-5)  # of nn.LayerNorm
@@ -37,13 +37,7 @@ def kernels_for(device: torch.device) -> Kernels:
     return Kernels(_same, forward_torch, backward_torch, backward_inputs_torch, adam_torch)
 
 
-# Sums may be reordered, as SIMD needs; NaN and infinity still propagate.
-_compiled = numba.njit(
-    cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"}
-)
-
-
-@_compiled
+@relaxed_kernel
 def forward(
     normal: Float32, gain: Float32, shift: Float32, outputs: Float32, rstd: Float32
 ) -> None:
@@ -67,7 +61,7 @@ def forward(
             outputs[i, j] = max(value * gain[j] + shift[j], zero)
 
 
-@_compiled
+@relaxed_kernel
 def backward(
     gradient: Float32,
     outputs: Float32,
@@ -104,7 +98,7 @@ def backward(
             bias_gradient[j] += value
 
 
-@_compiled
+@relaxed_kernel
 def backward_inputs(
     gradient: Float32, outputs: Float32, normal: Float32, rstd: Float32, gain: Float32
 ) -> None:
@@ -127,7 +121,7 @@ def backward_inputs(
             gradient[i, j] = factor * (scaled - mean - normal[i, j] * slope)
 
 
-@_compiled
+@relaxed_kernel
 def adam(
     values: Float32,
     gradient: Float32,
