@@ -23,6 +23,7 @@ class Part:
     title: str
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

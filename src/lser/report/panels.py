@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lser.experiments.records import Record, ordered
-from lser.experiments.studies import StudySpec, order_of, spec_for
+from lser.experiments.studies import REWARD, ScoreScale, StudySpec, order_of, scale_of, spec_for
 from lser.report.naming import clean, natural, slug, unique
 from lser.report.settings import apart, canonical, flat
 from lser.report.stats import Float64, area_under_curve
@@ -43,6 +43,12 @@ class Arm:
     def values(self) -> Float64:
         """The final scores as an array (seeds,)."""
         return np.array(list(self.scores.values()))
+
+    @cached_property
+    def rewards(self) -> dict[int, float]:
+        """The reward per step at the end of every seed: what the agents were trained on."""
+        found = {run.seed: _reward(run) for run in self.runs}
+        return {seed: reward for seed, reward in found.items() if reward is not None}
 
     @cached_property
     def areas(self) -> dict[int, float]:
@@ -99,6 +105,16 @@ class Panel:
     def coordinates(self) -> tuple[Any, ...]:
         """Where the panel lies along the axes that its study varies."""
         return tuple(axis.value(self.experiment) for axis in self.spec.panel_by)
+
+    @property
+    def scale(self) -> ScoreScale | None:
+        """The known scores of random actions and of the best policy, on the platform's metric."""
+        return scale_of(self.experiment, self.metric)
+
+    @property
+    def reward_scale(self) -> ScoreScale | None:
+        """The same for the reward per step."""
+        return scale_of(self.experiment, REWARD)
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -183,6 +199,14 @@ def columns(run: Record) -> tuple[Float64, Float64]:
 def rng_for(seed: int, *names: str) -> np.random.Generator:
     """A generator of its own for each estimate: adding runs elsewhere leaves it as it was."""
     return np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])
+
+
+def _reward(run: Record) -> float | None:
+    final = run.final or {}
+    reward, length = final.get("reward"), final.get("length")
+    if not isinstance(reward, int | float) or not isinstance(length, int | float) or length <= 0:
+        return None
+    return float(reward) / float(length)
 
 
 def _study(spec: StudySpec, records: Sequence[Record], taken: set[str]) -> Study:

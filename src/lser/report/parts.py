@@ -61,10 +61,11 @@ def _strays(study: Study) -> list[str]:
 
 
 def _panel_part(found: Finding) -> Part:
-    shown = [tables.scores(found)]
-    if found.panel.metric == "ctr" and any(arm.areas for arm in found.panel.arms):
-        shown.append(tables.thresholds(found))
-    return Part(found.panel.title, panel_figures(found), shown)
+    notes = [note for note in (sentences.unlearned(found), sentences.no_control(found)) if note]
+    shown = [tables.scores(found), tables.measures(found)]
+    return Part(
+        found.panel.title, panel_figures(found), shown, [sentences.sentence(n) for n in notes]
+    )
 
 
 def _figure(
@@ -90,19 +91,10 @@ def _curves(found: Finding) -> Figure | None:
     return _figure(found, "curves", plots.curves(found), text, alt)
 
 
-def _forest(found: Finding) -> Figure:
-    alt = f"Final {name_of(found.panel.metric)} on {found.panel.place} with intervals."
-    return _figure(found, "forest", plots.forest(found), sentences.forest(found), alt, tall=True)
-
-
 def _dots(found: Finding) -> Figure:
+    text = f"{sentences.forest(found)} {sentences.spread(found)}"
     alt = f"Final {name_of(found.panel.metric)} of every run on {found.panel.place}."
-    return _figure(found, "runs", plots.dots(found), sentences.spread(found), alt, tall=True)
-
-
-def _profile(found: Finding) -> Figure:
-    alt = f"Performance profile on {found.panel.place}."
-    return _figure(found, "profile", plots.profile(found), sentences.profile(found), alt)
+    return _figure(found, "runs", plots.dots(found), text, alt, tall=True)
 
 
 def _trend(found: Finding) -> Figure:
@@ -113,9 +105,7 @@ def _trend(found: Finding) -> Figure:
 
 _PANEL_FIGURES: dict[str, Callable[[Finding], Figure | None]] = {
     "curves": _curves,
-    "forest": _forest,
     "runs": _dots,
-    "profile": _profile,
     "trend": _trend,
 }
 

@@ -1,4 +1,4 @@
-"""What is drawn: curves, forests, dots, profiles, trends, maps and running times."""
+"""What is drawn: curves, runs, trends, maps and running times."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from lser.report.figures import Draw
 from lser.report.findings import PARTS, Finding
 from lser.report.naming import clean
 from lser.report.panels import Arm, Panel, rng_for
-from lser.report.stats import Float64, Interval, bootstrap_curves, performance_profile
+from lser.report.stats import Float64, Interval, bootstrap_curves
 from lser.report.style import INK, Look, look, name_of, number
 
 _PART_COLOURS = {
@@ -42,6 +42,7 @@ def curves(found: Finding) -> Draw:
                 sessions, centre, color=shown.colour, linewidth=shown.width, marker=shown.marker,
                 markersize=4.5, markevery=(position % every, every), label=_shown(arm.name),
             )  # fmt: skip
+        _marks(axes.axhline, panel)
         axes.set_xlabel("sessions")
         axes.set_ylabel(_shown(panel.metric))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -52,67 +53,25 @@ def curves(found: Finding) -> Draw:
     return draw
 
 
-def forest(found: Finding) -> Draw:
-    """Final scores: interquartile mean with bootstrap and mean with t-interval, row by row."""
-    panel = found.panel
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        drawn = zip(found.estimates, _looks(panel), strict=True)
-        for row, (estimate, (_, shown)) in enumerate(drawn):
-            _bar(axes, row - 0.14, estimate.iqm, shown, width=3.0, filled=True)
-            _bar(axes, row + 0.18, estimate.mean, shown, width=1.2, filled=False)
-        _rows(axes, [_shown(arm.name) for arm in panel.arms])
-        axes.set_xlabel(f"final {_shown(panel.metric)}")
-        handles = [
-            axes.plot([], [], color=INK, marker="o", markersize=5, linewidth=3.0)[0],
-            axes.plot([], [], color=INK, marker="o", mfc="none", markersize=5, linewidth=1.2)[0],
-        ]
-        names = ["IQM, bootstrap interval", "mean, t-interval"]
-        figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8.5)
-
-    return draw
-
-
 def dots(found: Finding) -> Draw:
-    """Every run's final score as one dot; dots that would cover each other are stacked."""
+    """Every run's final score as one dot, and below them the mean with its t-interval."""
     panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         everything = np.concatenate([arm.values for arm in panel.arms])
         near = (float(np.ptp(everything)) or 1.0) / 45
-        for row, (arm, shown) in enumerate(_looks(panel)):
+        rows = zip(found.estimates, _looks(panel), strict=True)
+        for row, (estimate, (arm, shown)) in enumerate(rows):
             values = np.sort(arm.values)
             axes.plot(
-                values, row + _stack(values, near), linestyle="none", marker=shown.marker,
-                color=shown.colour, alpha=0.8, markersize=5.5, markeredgewidth=0,
+                values, row - 0.12 + _stack(values, near), linestyle="none", marker=shown.marker,
+                color=shown.colour, alpha=0.7, markersize=5, markeredgewidth=0,
             )  # fmt: skip
-            axes.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=INK, linewidth=1.2)
+            _bar(axes, row + 0.3, estimate.mean, Look(INK, "|", 1.2), width=1.4, filled=True)
         _rows(axes, [_shown(arm.name) for arm in panel.arms])
-        axes.set_xlabel(f"final {_shown(panel.metric)} of each run; the bar is the mean")
-
-    return draw
-
-
-def profile(found: Finding) -> Draw:
-    """The share of runs that end above each score."""
-    panel = found.panel
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        everything = np.concatenate([arm.values for arm in panel.arms])
-        edge = 0.05 * (float(np.ptp(everything)) or 1.0)
-        thresholds = np.linspace(everything.min() - edge, everything.max() + edge, 201)
-        for position, (arm, shown) in enumerate(_looks(panel)):
-            axes.plot(
-                thresholds, performance_profile(arm.values, thresholds), color=shown.colour,
-                linewidth=shown.width, marker=shown.marker, markersize=4.5,
-                markevery=(5 * position, 50), label=_shown(arm.name), drawstyle="steps-mid",
-            )  # fmt: skip
-        axes.set_xlabel(f"final {_shown(panel.metric)}")
-        axes.set_ylabel("share of runs above it")
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
+        _marks(axes.axvline, panel)
+        axes.set_xlabel(f"final {_shown(panel.metric)} of each run; bars: mean, 95 % t-interval")
 
     return draw
 
@@ -219,6 +178,17 @@ def _seconds(mean: dict[str, float], part: str) -> float:
     if part != "rest":
         return mean[part]
     return max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
+
+
+def _marks(line: Any, panel: Panel) -> None:
+    """Lines at what random actions, the best constant and the best known policy score."""
+    scale = panel.scale
+    if scale is None:
+        return
+    known = ((scale.random, ":"), (scale.constant, "-."), (scale.best, "--"))
+    for policy, style in known:
+        if policy is not None:
+            line(policy.score, color=INK, linestyle=style, linewidth=0.9, alpha=0.6)
 
 
 def _shown(name: str) -> str:

@@ -1,11 +1,13 @@
 """Sentences computed from the data; "clearly" only where an interval excludes zero."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lser.report.findings import FEW_SEEDS, Finding, StudyFindings, Versus
-from lser.report.stats import Interval, iqm, performance_profile
+from lser.experiments.records import Record
+from lser.report.findings import FEW_SEEDS, LEVEL, Finding, StudyFindings, Versus
+from lser.report.stats import Interval, holm, iqm
 from lser.report.style import count, interval, listing, name_of, number, percent
 
 
@@ -51,26 +53,31 @@ def curves(found: Finding) -> str:
 
 
 def forest(found: Finding) -> str:
-    """Which arms of a panel differ from its reference."""
+    """Which arms of a panel differ from its reference, corrected for their number."""
     reference = found.panel.reference
     if reference is None:
         return f"{best_against_reference(found)}."
     against = name_of(reference.name)
     groups = (
-        ("Clearly above", "clearly above", "above"),
-        ("Clearly below", "clearly below", "below"),
-        ("Not separated from", "not separated from", "open"),
+        (f"clearly above {against}", "above"),
+        (f"clearly below {against}", "below"),
+        (f"above {against}, but not after Holm's correction", "above?"),
+        (f"below {against}, but not after Holm's correction", "below?"),
+        (f"not separated from {against}", "open"),
+        ("with too few seeds to say", "unknown"),
     )
     pairs = [row.versus for row in found.estimates if row.versus is not None]
-    parts: list[str] = []
-    for first, later, verdict in groups:
-        names = [name_of(pair.arm) for pair in pairs if pair.verdict == verdict]
-        if names:
-            parts.append(f"{later if parts else first} {against}: {listing(names)}")
-    few = [name_of(pair.arm) for pair in pairs if pair.verdict == "unknown"]
-    if few:
-        parts.append(f"{'with' if parts else 'With'} too few seeds to say: {listing(few)}")
-    return f"{'; '.join(parts)}." if parts else f"Only {against} was run."
+    parts = [
+        f"{words}: {listing(names)}"
+        for words, reading in groups
+        if (names := [name_of(pair.arm) for pair in pairs if found.reading(pair) == reading])
+    ]
+    return sentence("; ".join(parts)) if parts else f"Only {against} was run."
+
+
+def sentence(text: str) -> str:
+    """Words of ours as a sentence: a capital first, a full stop last."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def spread(found: Finding) -> str:
@@ -86,25 +93,6 @@ def spread(found: Finding) -> str:
         low, high = float(focus.values.min()), float(focus.values.max())
         text += f", those of LSER lie between {number(low)} and {number(high)}"
     return f"{text}."
-
-
-def profile(found: Finding) -> str:
-    """The share of runs above one telling threshold."""
-    panel = found.panel
-    everything = np.concatenate([arm.values for arm in panel.arms])
-    threshold = 0.9 if panel.metric == "ctr" else round(float(np.median(everything)), 2)
-    shares = [
-        (name_of(arm.name), float(performance_profile(arm.values, [threshold])[0]))
-        for arm in panel.arms
-    ]
-    ranked = sorted(shares, key=lambda pair: -pair[1])
-    best = [f"{percent(share)} of the runs with {name}" for name, share in ranked[:2]]
-    rest = ranked[2:]
-    if not rest:
-        return f"Above {threshold:g} end {listing(best)}."
-    most = max(share for _, share in rest)
-    others = f"at most {percent(most)}" if most else "none"
-    return f"Above {threshold:g} end {', '.join(best)}, and {others} with any other memory."
 
 
 def improvement(study: StudyFindings, rows: Sequence[tuple[str, Interval]]) -> str:
@@ -131,9 +119,13 @@ def running_time(found: Finding) -> str:
         f"Replay takes {100 * shares[least]:.1f}\u00a0% ({name_of(least)}) to "
         f"{100 * shares[most]:.1f}\u00a0% ({name_of(most)}) of a run's wall time"
     )
-    if "lser" in means and "uniform" in means:
-        ratio = means["lser"]["wall"] / means["uniform"]["wall"]
-        text += f"; a run with LSER takes {ratio:.2f} times as long as one with uniform"
+    cost = {n: 1e6 * m["replay"] / m["updates"] for n, m in means.items() if m["updates"]}
+    if "lser" in cost and "uniform" in cost:
+        runs = max(len(arm.runs) for arm in found.panel.arms)
+        text += (
+            f"; per update {cost['lser']:.0f} µs with LSER, {cost['uniform']:.0f} µs with uniform "
+            f"({count(runs, 'run')} each)"
+        )
     return f"{text}."
 
 
@@ -145,12 +137,69 @@ def on_the_map(study: StudyFindings, against: str) -> str:
         if (pair := one.against("lser", against)) is not None
     ]
     verdicts = [pair.verdict for _, pair in found]
+    kept = sum(p <= LEVEL for p in holm([pair.p for _, pair in found]))
     setting, largest = max(found, key=lambda item: item[1].difference.estimate)
     return (
         f"LSER ends clearly above {name_of(against)} in {verdicts.count('above')} of {len(found)} "
-        f"cells and clearly below in {verdicts.count('below')}; the largest difference is "
-        f"{interval(largest.difference, sign=True)} at {setting}."
+        f"cells and clearly below in {verdicts.count('below')} ({kept} of them after Holm's "
+        f"correction); the largest difference is {interval(largest.difference, sign=True)} at "
+        f"{setting}.{_slope(study, against)}"
     )
+
+
+def _slope(study: StudyFindings, against: str) -> str:
+    """How the lead changes along the map's second axis, where it clearly does."""
+    slope = study.slope("lser", against)
+    if slope is None or not slope.excludes_zero:
+        return ""
+    axis = study.study.spec.panel_by[1].name
+    way = "rises" if slope.estimate > 0 else "falls"
+    return (
+        f" Its lead over {name_of(against)}, as a share of that one's score, {way} with {axis}: "
+        f"{interval(slope, sign=True)} from 0 to 1, over {count(_seeds(study), 'seed')}."
+    )
+
+
+def _seeds(study: StudyFindings) -> int:
+    return max(found.panel.seeds for found in study.panels)
+
+
+def unlearned(found: Finding) -> str:
+    """Said where no arm ends clearly above its own untrained policy: nothing was compared."""
+    if not nothing_learned(found.learned):
+        return ""
+    best = max(found.learned.values(), key=lambda gain: gain.estimate)
+    return (
+        f"no arm ends clearly above its own untrained policy in {name_of(found.panel.metric)} (the "
+        f"best by {interval(best, sign=True, digits=4)}), so memories cannot be compared on it here"
+    )
+
+
+def nothing_learned(gains: Mapping[str, Interval]) -> bool:
+    """Whether no arm of several seeds ended clearly above where it began."""
+    known = [gain for gain in gains.values() if not math.isnan(gain.low)]
+    return bool(known) and not any(gain.low > 0 for gain in known)
+
+
+def no_control(found: Finding) -> str:
+    """Said where random-code's buckets hold less than a batch: then it keeps no reward order."""
+    arm = found.panel.arm("random-code")
+    batch = found.panel.experiment.get("batch_size")
+    sizes = [_bucket_size(run) for run in arm.runs] if arm else []
+    known = [size for size in sizes if size is not None]
+    if not known or not isinstance(batch, int) or max(known) >= batch:
+        return ""
+    return (
+        f"random-code is no control here: its buckets hold {number(max(known), digits=0)} "
+        f"transitions in the middle and a batch {batch}, so it replays whole buckets, in no order "
+        "of reward"
+    )
+
+
+def _bucket_size(run: Record) -> float | None:
+    memory = (run.final or {}).get("memory")
+    size = memory.get("bucket_size_median") if isinstance(memory, dict) else None
+    return float(size) if isinstance(size, int | float) else None
 
 
 def map_rivals(study: StudyFindings) -> list[str]:
@@ -192,5 +241,19 @@ def standing(found: Finding) -> str:
     levels = f"{number(float(arm.values.mean()))} against {number(float(reference.values.mean()))}"
     return (
         f"{panel.title}: {compare(pair)}; mean {name_of(panel.metric)} {levels}, LSER the higher "
-        f"in {percent(pair.improvement.estimate)} of all pairs of runs."
+        f"in {percent(pair.improvement.estimate)} of all pairs of runs.{_trained(found, pair)}"
     )
+
+
+def _trained(found: Finding, pair: Versus) -> str:
+    """What the objective that agents were trained on says, where it says something else."""
+    measured = found.measured(pair.arm)
+    if measured is None or measured.reward_versus is None or measured.reward is None:
+        return ""
+    if measured.reward_versus.verdict in (pair.verdict, "open", "unknown"):
+        return ""
+    text = f" On what the agents are trained on, reward per step, {compare(measured.reward_versus)}"
+    scale = found.panel.reward_scale
+    if scale is not None and measured.reward.high < scale.random.score:
+        text += f", below {scale.random.name} ({number(scale.random.score)})"
+    return f"{text}."

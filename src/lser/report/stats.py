@@ -112,6 +112,41 @@ def mean_t(scores: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
     return Interval(estimate, float(estimate - half), float(estimate + half))
 
 
+def paired_p(differences: ArrayLike) -> float:
+    """The two-sided p-value of Student's t-test that the mean difference is zero."""
+    from scipy.stats import t
+
+    values = np.asarray(differences, dtype=np.float64)
+    if values.size < 2:
+        return float("nan")
+    error = float(values.std(ddof=1)) / np.sqrt(values.size)
+    if error == 0.0:
+        return 1.0 if values.mean() == 0 else 0.0
+    return float(2 * t.sf(abs(float(values.mean())) / error, values.size - 1))
+
+
+def welch(scores: ArrayLike, reference: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """The difference of two means with Welch's interval, which does not pair the runs."""
+    from scipy.stats import ttest_ind
+
+    first, second = np.asarray(scores, np.float64), np.asarray(reference, np.float64)
+    estimate = float(first.mean() - second.mean())
+    if min(first.size, second.size) < 2 or not (first.std() or second.std()):
+        return Interval(estimate, float("nan"), float("nan"))
+    ends = ttest_ind(first, second, equal_var=False).confidence_interval(confidence)
+    return Interval(estimate, float(ends.low), float(ends.high))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values for a family of tests; NaN stays NaN and is no test."""
+    known = sorted((p, position) for position, p in enumerate(p_values) if p == p)
+    adjusted, highest = [float("nan")] * len(p_values), 0.0
+    for rank, (p, position) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) - rank) * p))
+        adjusted[position] = highest
+    return adjusted
+
+
 def improvement(scores: list[Float64]) -> Float64:
     """The chance that a run of the first beats one of the second, ties half: U / (n m).
 

@@ -7,13 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lser.experiments.records import Record
-from lser.report.findings import PARTS, THRESHOLDS, Estimate, Finding, find_out, reached
+from lser.experiments.studies import ScoreScale
+from lser.report.findings import PARTS, Estimate, Finding, Measures, find_out, reached
 from lser.report.naming import clean
-from lser.report.panels import Study, studies
+from lser.report.panels import Arm, Study, studies
 from lser.report.stats import Interval
-from lser.report.style import interval, name_of, number
+from lser.report.style import count, interval, name_of, number
 
-SHORT = {"above": "clearly above", "below": "clearly below", "open": "not separated"}
+SHORT = {
+    "above": "clearly above",
+    "below": "clearly below",
+    "above?": "above, not after Holm",
+    "below?": "below, not after Holm",
+    "open": "not separated",
+}
 # Cells that a spreadsheet would calculate; our own signed numbers and intervals are none.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+\-]?[\d.,]+(e[+\-]?\d+)?( %)?( \[[+\-]?[\d.,]+, [+\-]?[\d.,]+\])?")
@@ -27,6 +34,10 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    marks: tuple[tuple[str, ...], ...] = ()
+    """For each cell a word that gives it a colour; nothing for a table without colours."""
+    notes: tuple[str, ...] = ()
+    """What stands under it."""
 
     def csv(self) -> str:
         """The table as comma-separated values, none of which a spreadsheet takes for a formula."""
@@ -60,70 +71,112 @@ def scores(found: Finding) -> Table:
     """The final scores of a panel: what each arm reached, and against the reference."""
     panel = found.panel
     against = name_of(panel.reference.name) if panel.reference else ""
-    columns = ["arm", "seeds", "IQM", "mean", "over training"]
+    columns = ["arm", "seeds", "IQM", "mean"]
     caption = (
-        f"{panel.title}: final {name_of(panel.metric)}. IQM with 95 % bootstrap intervals; mean"
+        f"{panel.title}: final {name_of(panel.metric)}. IQM with 95 % bootstrap intervals, mean "
+        "with 95 % t-intervals"
     )
     if against:
-        columns += [f"minus {against}", f"beats {against}", "reading"]
+        columns += [f"minus {against}", "unpaired", "p, Holm", f"beats {against}", "reading"]
+        tests = sum(row.versus is not None for row in found.estimates)
         caption += (
-            ", average over training and paired difference with 95 % t-intervals; chance that a "
-            "run beats one of the reference, with 95 % bootstrap intervals."
+            "; the paired difference (t) and the unpaired one (Welch); p of the paired t-test by "
+            f"Holm's method over the {count(tests, 'comparison')} of this table; chance that a run "
+            "beats one of the reference, with 95 % bootstrap intervals"
         )
-    else:
-        caption += " and average over training with 95 % t-intervals."
-    rows = tuple(_score_row(row, compared=bool(against)) for row in found.estimates)
-    return Table(f"{panel.name}-scores", caption, tuple(columns), rows)
+    rows = tuple(_score_row(found, row, compared=bool(against)) for row in found.estimates)
+    return Table(f"{panel.name}-scores", f"{caption}.", tuple(columns), rows)
 
 
-def _score_row(found: Estimate, *, compared: bool) -> tuple[str, ...]:
-    row = (
-        name_of(found.arm.name),
-        str(len(found.arm.runs)),
-        interval(found.iqm),
-        interval(found.mean),
-        interval(found.area) if found.area else "–",
-    )
-    if found.versus is None:
-        return (*row, "–", "–", "reference") if compared else row
+def _score_row(found: Finding, row: Estimate, *, compared: bool) -> tuple[str, ...]:
+    first = (
+        name_of(row.arm.name), str(len(row.arm.runs)), interval(row.iqm), interval(row.mean)
+    )  # fmt: skip
+    pair = row.versus
+    if pair is None:
+        return (*first, "–", "–", "–", "–", "reference") if compared else first
     return (
-        *row,
-        interval(found.versus.difference, sign=True),
-        interval(found.versus.improvement),
-        SHORT.get(found.versus.verdict, "too few seeds"),
+        *first,
+        interval(pair.difference, sign=True),
+        interval(pair.unpaired, sign=True),
+        number(found.adjusted[pair.arm]),
+        interval(pair.improvement),
+        SHORT.get(found.reading(pair), "too few seeds"),
     )
 
 
-def thresholds(found: Finding) -> Table:
-    """How many runs ever reached a CTR, and after how many sessions."""
-    panel, columns, rows = found.panel, ["arm"], []
-    for level in THRESHOLDS:
-        columns += [f"reached {level:g}", f"median sessions to {level:g}"]
-    longest = max(run.curve[-1]["sessions"] for arm in panel.arms for run in arm.runs if run.curve)
-    for arm in (arm for arm in panel.arms if arm.areas):
-        row = [name_of(arm.name)]
-        for level in THRESHOLDS:
-            share = reached(arm, level)
-            hits = round(share.share.estimate * share.runs)
-            low, high = number(share.share.low), number(share.share.high)
-            median = share.median_sessions
-            row += [
-                f"{hits} of {share.runs} [{low}, {high}]",
-                f"> {longest:,.0f}" if median == float("inf") else f"{median:,.0f}",
-            ]
-        rows.append(tuple(row))
-    caption = (
-        f"{panel.title}: share of runs whose curve ever reached a {name_of(panel.metric)}, with "
-        "exact 95 % (Clopper-Pearson) intervals, and the Kaplan-Meier median of the sessions it "
-        "took; runs that never got there count as longer than they ran."
+def measures(found: Finding) -> Table:
+    """What else counts: the whole training, how soon, how steadily, and the trained objective."""
+    panel, scale = found.panel, found.panel.scale
+    minus = f"minus {name_of(panel.reference.name)}" if panel.reference else "minus –"
+    columns = ["arm", "over training", minus, "worst run"]
+    if scale is not None:
+        columns[1:1] = ["share of possible"]
+        columns += ["sessions to 50 %", "sessions to 90 %", "runs that fell"]
+    columns += ["reward per step", minus]
+    rows = [
+        _measure_row(found, row, measured)
+        for row, measured in zip(found.estimates, found.measures, strict=True)
+    ]
+    return Table(
+        f"{panel.name}-measures",
+        f"{panel.title}: the average over training (95 % t-intervals, paired differences), the "
+        f"worst run{_scale_words(scale)}, and the reward per step, which is what the agents are "
+        "trained on.",
+        tuple(columns),
+        tuple(rows),
     )
-    return Table(f"{panel.name}-thresholds", caption, tuple(columns), tuple(rows))
+
+
+def _measure_row(found: Finding, row: Estimate, measured: Measures) -> tuple[str, ...]:
+    scale, cells = found.panel.scale, [name_of(row.arm.name)]
+    if scale is not None:
+        ends = Interval(*(scale.share(end) for end in row.mean))
+        cells.append(interval(ends, digits=2))
+    area, reward = measured.area_versus, measured.reward_versus
+    cells += [
+        interval(row.area) if row.area else "–",
+        interval(area.difference, sign=True) if area else "–",
+        number(measured.worst),
+    ]
+    if scale is not None:
+        cells += [_sessions(row.arm, scale.score(share)) for share in (0.5, 0.9)]
+        fell, runs = measured.fallen, sum(bool(run.curve) for run in row.arm.runs)
+        cells.append(f"{round(fell.estimate * runs)} of {runs}" if fell else "–")
+    cells.append(interval(measured.reward) if measured.reward else "–")
+    cells.append(interval(reward.difference, sign=True) if reward else "–")
+    return tuple(cells)
+
+
+def _sessions(arm: Arm, threshold: float) -> str:
+    """How many runs reached a score, and the median of the sessions it took."""
+    if not arm.areas:
+        return "–"
+    share = reached(arm, threshold)
+    hits = f"{round(share.share.estimate * share.runs)} of {share.runs}"
+    median = share.median_sessions
+    return f"{hits}, {'–' if median == float('inf') else f'{median:,.0f}'}"
+
+
+def _scale_words(scale: ScoreScale | None) -> str:
+    if scale is None:
+        return ""
+    constant = f", {scale.constant.name} {number(scale.constant.score)}" if scale.constant else ""
+    return (
+        f", the place between {scale.random.name} ({number(scale.random.score)}: 0) and "
+        f"{scale.best.name} ({number(scale.best.score)}: 1){constant}; how many runs ever reached "
+        "50 and 90 % of that way with the Kaplan-Meier median of the sessions it took, and how "
+        "many ended more than a tenth of it below their best evaluation"
+    )
 
 
 def times(found: Finding) -> Table:
     """Where the time of a run goes, averaged over seeds."""
     panel = found.panel
-    columns = ("memory", "seeds", "wall, s", "CPU, s", *(f"{part}, %" for part in PARTS), "rest, %")
+    columns = (
+        *("memory", "seeds", "wall, s", "CPU, s", "replay, µs per update"),
+        *(*(f"{part}, %" for part in PARTS), "rest, %"),
+    )
     rows = []
     for arm in (arm for arm in panel.arms if arm.name in found.times):
         mean = found.times[arm.name]
@@ -134,12 +187,14 @@ def times(found: Finding) -> Table:
                 str(len(arm.runs)),
                 f"{mean['wall']:,.1f}",
                 f"{mean['cpu']:,.1f}",
+                f"{1e6 * mean['replay'] / mean['updates']:,.0f}" if mean["updates"] else "–",
                 *(f"{share:.1f}" for share in (*shares, max(0.0, 100 - sum(shares)))),
             )
         )
     caption = (
         f"{panel.title}: seconds of one run (mean over seeds) and the shares of its wall time. "
-        "Runs of a study share a machine, so compare shares and ratios, not seconds."
+        "Runs of a study share a machine, and sessions differ in length with the policy: compare "
+        "the time per update and the shares, not seconds."
     )
     return Table(f"{panel.name}-times", caption, columns, tuple(rows))
 
@@ -214,40 +269,57 @@ def summary_table(records: Iterable[Record], *, seed: int = 0) -> Table:
 
 def numbers_table(records: Iterable[Record], *, seed: int = 0) -> Table:
     """One row per cell over all studies, every estimate and interval end in a column of its own."""
-    estimated = ("iqm", "mean", "over_training", "difference", "improvement")
+    estimated = (
+        *("iqm", "mean", "over_training", "difference", "improvement", "unpaired"),
+        *("reward_per_step", "reward_difference"),
+    )
     columns = (
         *("study", "simulator", "setting", "arm", "memory", "metric", "seeds", "reference"),
-        *("pairs", "verdict"),
+        *("pairs", "verdict", "p", "p_holm", "worst", "share_of_possible"),
         *(f"{name}{end}" for name in estimated for end in ("", "_low", "_high")),
     )
     rows = tuple(
-        _numbers(found, row)
+        _numbers(found, row, measured)
         for study in find_out(studies(records), seed=seed)
         for found in study.panels
-        for row in found.estimates
+        for row, measured in zip(found.estimates, found.measures, strict=True)
     )
     return Table("numbers", "Every estimate of the report.", columns, rows)
 
 
-def _numbers(found: Finding, row: Estimate) -> tuple[str, ...]:
-    panel, against = found.panel, row.versus
-    paired = (against.difference, against.improvement) if against else (None, None)
+def _numbers(found: Finding, row: Estimate, measured: Measures) -> tuple[str, ...]:
+    panel, against, reward = found.panel, row.versus, measured.reward_versus
+    paired = (against.difference, against.improvement, against.unpaired) if against else (None,) * 3
     reading = (
-        (against.reference, str(against.pairs), against.verdict)
+        (against.reference, str(against.pairs), found.reading(against))
         if against
         else ("", "", "reference" if panel.reference else "")
     )
+    scale = panel.scale
+    single = (
+        against.p if against else None,
+        found.adjusted[row.arm.name] if against else None,
+        measured.worst,
+        scale.share(row.mean.estimate) if scale else None,
+    )
+    rewards = (measured.reward, reward.difference if reward else None)
+    values = (row.iqm, row.mean, row.area, *paired, *rewards)
     return (
         *(panel.study, panel.simulator, panel.setting, row.arm.name),
         *(row.arm.memory, panel.metric, str(len(row.arm.runs)), *reading),
-        *(cell for value in (row.iqm, row.mean, row.area, *paired) for cell in _cells(value)),
+        *(_plain(value) for value in single),
+        *(cell for value in values for cell in _cells(value)),
     )
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.6g}"
 
 
 def _cells(value: Interval | None) -> list[str]:
     if value is None:
         return ["", "", ""]
-    return [f"{number:.6g}" if number == number else "" for number in value]
+    return [_plain(end) for end in value]
 
 
 def _inert(cell: str) -> str:

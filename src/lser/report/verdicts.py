@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 
-from lser.report.findings import Finding, StudyFindings
+from lser.report.findings import LEVEL, Finding, StudyFindings, Versus
 from lser.report.sentences import (
     best_against_reference,
     compare,
     forest,
     map_rivals,
+    no_control,
     on_the_map,
     running_time,
     standing,
     trend,
 )
+from lser.report.stats import holm
 from lser.report.style import count, interval, listing, name_of
 
 Groups = list[tuple[str, list[str]]]
@@ -44,10 +46,7 @@ def sentences(study: StudyFindings) -> list[str]:
 def in_short(found: Sequence[StudyFindings]) -> Groups:
     """The report in a few groups of sentences: where LSER wins, where not, and what carries it."""
     wins, others = standings(found)
-    settled = (
-        f"LSER ends clearly above uniform in {len(wins)} of "
-        f"{count(len(wins) + len(others), 'setting')} outside the Bazaar map."
-    )
+    settled = _settled(wins, others)
     groups = [
         ("", [settled] if wins or others else []),
         ("Where LSER wins", [standing(one) for one in wins]),
@@ -58,6 +57,32 @@ def in_short(found: Sequence[StudyFindings]) -> Groups:
         ("What it costs", _costs(found)),
     ]
     return [(heading, lines) for heading, lines in groups if lines]
+
+
+def _settled(wins: list[Finding], others: list[Finding]) -> str:
+    """In how many settings LSER is above uniform, and how far that number carries."""
+    panels = [*wins, *others]
+    kept = sum(p <= LEVEL for p in holm([_lser(one).p for one in panels]))
+    below = sum(_lser(one).verdict == "below" for one in panels)
+    places = {one.panel.simulator for one in panels}
+    text = (
+        f"LSER ends clearly above uniform in {len(wins)} of "
+        f"{count(len(panels), 'setting')} outside the Bazaar map, below in {below}; after Holm's "
+        f"correction over them {kept} {'is' if kept == 1 else 'are'} left."
+    )
+    if len(places) < len(panels):
+        text += (
+            f" They are not {len(panels)} independent tests: they lie on "
+            f"{count(len(places), 'platform')} and share seeds, and some share runs."
+        )
+    return text
+
+
+def _lser(found: Finding) -> Versus:
+    arm, reference = found.panel.arm("lser"), found.panel.reference
+    assert arm is not None
+    assert reference is not None
+    return found.versus(arm, reference)
 
 
 def standings(found: Sequence[StudyFindings]) -> tuple[list[Finding], list[Finding]]:
@@ -112,7 +137,7 @@ def _carries(found: Finding) -> str:
         "below": "so reward order alone does better",
     }.get(first.verdict, "so reward order alone may explain what LSER does here")
     second = found.against("lser", "random-code")
-    rest = f"; {compare(second)}" if second else ""
+    rest = f"; {no_control(found) or compare(second)}" if second else ""
     return f"{found.panel.place}: {compare(first)}, {reading}{rest}."
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lser.experiments.studies.known import GROUPS, STUDIES, order_of, spec_for
+from lser.experiments.studies.platforms import REWARD, ScoreScale, scale_of
 from lser.experiments.studies.spec import Axis, StudySpec, value_at
 
 if TYPE_CHECKING:
@@ -12,12 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUPS",
+    "REWARD",
     "STUDIES",
     "TUNING_SEEDS",
     "Axis",
+    "ScoreScale",
     "StudySpec",
     "order_of",
     "plan",
+    "scale_of",
     "spec_for",
     "value_at",
 ]

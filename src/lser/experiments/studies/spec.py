@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from lser.experiments.config import Experiment
     from lser.experiments.presets import Scale
 
-Picture = Literal["curves", "forest", "runs", "profile", "trend", "improvement", "map", "times"]
+Picture = Literal["curves", "runs", "trend", "improvement", "map", "times"]
 Reading = Literal["standing", "trend", "forest", "map", "none"]
 
 
@@ -58,9 +58,11 @@ class StudySpec:
     """What names a panel, beside its simulator."""
     reference: str = "uniform"
     """The arm that the others are measured against."""
-    figures: tuple[Picture, ...] = ("curves", "forest", "runs")
+    figures: tuple[Picture, ...] = ("curves", "runs")
     reads: Reading = "standing"
     """What its sentences are about."""
+    headline: bool = True
+    """Whether its panels are rows of the table that a page begins with."""
     scored: bool = True
     """Whether its final scores are results; those of one-seed studies of time or tuning are not."""
 
