@@ -1,4 +1,3 @@
-<<<<<<<< HEAD:src/lser/files.py
 """One file per memory or agent: versioned, checksummed, written atomically, and never pickle.
 
 Layout, little-endian: magic (8 bytes), version (u32), length of the header (u32), CRC-32 of the
@@ -184,10 +183,3 @@ def _sync_folder(folder: Path) -> None:
 
 def _broken(path: Path, why: str) -> ValueError:
     return ValueError(f"{path} is truncated or corrupted: {why}")
-========
-"""The names of `lser.files`, from where memories import them until they say so themselves."""
-
-from lser.files import load, rng_from_state, rng_state, save
-
-__all__ = ["load", "rng_from_state", "rng_state", "save"]
->>>>>>>> agents:src/lser/replay/persistence.py

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -108,8 +109,16 @@ def job_for(experiment: Experiment, root: Path, command: str) -> Job:
     simulator = str(plain["simulator"]["name"])
     label = "".join(c if c.isalnum() or c in ".-" else "-" for c in experiment.label or "run")
     name = f"{label}-seed{experiment.seed}-{digest}"
-    folder = root / (experiment.study or "runs") / simulator / name
+    folder = root / _folder_name(experiment.study or "runs") / simulator / name
     return Job(plain, str(folder), command)
+
+
+def _folder_name(study: str) -> str:
+    """A study's name as one folder: itself where it is plain, else with a checksum."""
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}", study):
+        return study
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study).strip("-")[:40]
+    return f"{plain or 'study'}-{sha256(study.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def finished(job: Job) -> bool:
