@@ -6,12 +6,23 @@ A memory, simulator or agent is one file, one entry here and one page of docs. O
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
+
+
+def nearest(kind: str, name: str, known: Iterable[str], *, more: str = "") -> None:
+    """Refuse a name that is not known, with a ValueError that says what is near."""
+    names = list(known)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+        listed = f"known: {', '.join(names)}{more}"
+        hint = f"did you mean {' or '.join(near)}?" if near else listed
+        raise ValueError(f"unknown {kind} {name!r}; {hint}")
 
 
 @dataclass(frozen=True)
@@ -34,25 +45,27 @@ class Entry:
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
     """Its colour and its marker in figures; others get some of a ramp."""
+    settings: str = ""
+    """module:Class of its `Params`, where that is lighter to import than `where`."""
     test_knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings for the contract test, where the defaults suit only large memories."""
 
     def load(self) -> Any:
         """The class."""
-        module, _, name = self.where.partition(":")
-        try:
-            found = import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name is None or not module.startswith(error.name):
-                raise
-            raise ValueError(f"{self.where}: there is no module {error.name!r}") from None
-        if not hasattr(found, name):
-            raise ValueError(f"{self.where}: {module} has no {name!r}")
-        return getattr(found, name)
+        return _imported(self.where)
 
-    def params(self) -> Any:
-        """The variant's settings: the defaults of the class's `Params` with the entry's knobs."""
-        return self.load().Params(**self.knobs)
+    def params_type(self) -> Any:
+        """The class of its settings."""
+        if self.settings:
+            return _imported(self.settings)
+        kind = self.load()
+        if not hasattr(kind, "Params"):
+            raise ValueError(f"{self.where} has no Params, a dataclass of its settings")
+        return kind.Params
+
+    def params(self, **changes: Any) -> Any:
+        """The variant's settings: the defaults of `Params`, the entry's knobs, and `changes`."""
+        return self.params_type()(**{**self.knobs, **changes})
 
 
 class Catalogue(Mapping[str, Entry]):
@@ -76,10 +89,8 @@ class Catalogue(Mapping[str, Entry]):
             return self._known[name]
         if ":" in name:
             return plugin(name, name)
-        near = difflib.get_close_matches(name, self._known, n=3, cutoff=0.4)
-        known = f"known: {', '.join(self._known)}, or module:Class"
-        hint = f"did you mean {' or '.join(near)}?" if near else known
-        raise ValueError(f"unknown {self.kind} {name!r}; {hint}")
+        nearest(self.kind, name, self._known, more=", or module:Class")
+        raise AssertionError("nearest found what is not there")
 
     def __contains__(self, name: object) -> bool:
         return name in self._known
@@ -95,15 +106,29 @@ class Catalogue(Mapping[str, Entry]):
 
         Knobs that make no variant do not change the name.
         """
-        kinds = [entry for entry in self.own.values() if _is_of(entry, params)]
         fitting = [
             entry
-            for entry in kinds
-            if all(getattr(params, knob) == value for knob, value in entry.knobs.items())
+            for entry in self._known.values()
+            if entry.params_type() is type(params)
+            and all(getattr(params, knob) == value for knob, value in entry.knobs.items())
         ]
         if fitting:
             return max(fitting, key=lambda entry: len(entry.knobs)).name
         return f"{type(params).__module__}:{_owner(params)}"
+
+
+class Simulators(Catalogue):
+    """Also every Gymnasium id: a name that ends in a version."""
+
+    def __getitem__(self, name: str) -> Entry:
+        if name in self or not re.fullmatch(r"[\w:./-]+-v\d+", name):
+            return super().__getitem__(name)
+        where, settings = "lser.simulators.foreign:make", "lser.simulators.foreign:Params"
+        return Entry(name, where, name, knobs={"env_id": name}, settings=settings)
+
+    def name_of(self, params: Any) -> str:
+        """The entry that settings belong to, or the Gymnasium id."""
+        return getattr(params, "env_id", "") or super().name_of(params)
 
 
 def entry(name: str, where: str, title: str, about: str, source: str, **more: Any) -> Entry:
@@ -117,9 +142,17 @@ def plugin(name: str, where: str) -> Entry:
     return Entry(name, where, name.rpartition(":")[2])
 
 
-def _is_of(entry: Entry, params: Any) -> bool:
-    module = entry.where.partition(":")[0]
-    return type(params).__module__.startswith(module) and isinstance(params, entry.load().Params)
+def _imported(where: str) -> Any:
+    module, _, name = where.partition(":")
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise
+        raise ValueError(f"{where}: there is no module {error.name!r}") from None
+    if not hasattr(found, name):
+        raise ValueError(f"{where}: {module} has no {name!r}")
+    return getattr(found, name)
 
 
 def _owner(params: Any) -> str:
@@ -171,5 +204,41 @@ MEMORIES = Catalogue(
           knobs={"codes": "constant"}, look=("#8465cf", "<")),
     entry("random-code", _LSER, "random-code", "control: buckets without locality", _OURS,
           knobs={"codes": "random"}, look=("#95743a", ">"), test_knobs={"bits": 2}),
+)
+# fmt: on
+
+
+def _simulator(name: str, package: str, prefix: str, title: str, about: str, **more: Any) -> Entry:
+    where = f"lser.simulators.{package}.simulator:{prefix}VectorEnv"
+    settings = f"lser.simulators.{package}:Params"
+    return entry(name, where, title, about, settings=settings, **more)
+
+
+# fmt: off
+SIMULATORS = Simulators(
+    "simulator", "simulators",
+    _simulator("bazaar", "bazaar", "Bazaar", "Bazaar",
+               "a marketplace with dials; the embedded default", source=_OURS),
+    _simulator("virtual-taobao", "virtual_taobao", "VirtualTaobao", "VirtualTaobao",
+               "Taobao's customers, learned from their logs", source="Shi et al. 2019",
+               needs="files"),
+    _simulator("interest-evolution", "recsim.interest_evolution", "InterestEvolution",
+               "RecSim interest evolution", "interests that drift with what is watched",
+               source="Ie et al. 2019"),
+    _simulator("long-term-satisfaction", "recsim.long_term_satisfaction", "LongTermSatisfaction",
+               "RecSim long-term satisfaction", "clickbait now, boredom later",
+               source="Ie et al. 2019"),
+    _simulator("recogym", "recogym", "RecoGym", "RecoGym",
+               "organic visits, and offers that are rarely clicked", source="Rohde et al. 2018"),
+)
+
+AGENTS = Catalogue(
+    "agent", "agents",
+    entry("ddpg", "lser.agents.ddpg:DDPG", "DDPG", "deterministic actor-critic, the paper's",
+          "Lillicrap et al. 2016", settings="lser.agents.params:DDPGParams"),
+    entry("td3", "lser.agents.td3:TD3", "TD3", "twin critics, delayed and smoothed",
+          "Fujimoto et al. 2018", settings="lser.agents.params:TD3Params"),
+    entry("sac", "lser.agents.sac:SAC", "SAC", "a stochastic actor that keeps its entropy up",
+          "Haarnoja et al. 2018", settings="lser.agents.params:SACParams"),
 )
 # fmt: on

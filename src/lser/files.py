@@ -31,9 +31,9 @@ _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4",
 
 
 class State(NamedTuple):
-    """A memory as plain data: JSON-able settings and named arrays, as a file holds them.
+    """A memory or an agent as plain data: JSON-able settings and named arrays, as a file holds them.
 
-    The arrays may be views of the memory itself: file or copy them before its next write.
+    The arrays may be views of the object itself: file or copy them before its next change.
     """
 
     config: dict[str, object]
@@ -119,7 +119,7 @@ def rng_from_state(state: object) -> np.random.Generator:
 def _read_header(path: Path, file: BufferedReader) -> dict[str, Any]:
     prefix = file.read(_PREFIX.size)
     if prefix[: len(MAGIC)] != MAGIC:
-        raise ValueError(f"{path} is not a saved replay memory")
+        raise ValueError(f"{path} is not a file that lser saved")
     if len(prefix) < _PREFIX.size:
         raise _broken(path, "it ends inside its prefix")
     _, version, length, crc = _PREFIX.unpack(prefix)
@@ -183,3 +183,38 @@ def _sync_folder(folder: Path) -> None:
 
 def _broken(path: Path, why: str) -> ValueError:
     return ValueError(f"{path} is truncated or corrupted: {why}")
+
+
+def flatten(node: Any, arrays: dict[str, NDArray[np.generic]], name: str = "") -> Any:
+    """The JSON side of nested dicts and lists; arrays and tensors go to `arrays` by their path."""
+    if hasattr(node, "detach"):  # a tensor, which is not imported for this
+        arrays[name] = node.detach().cpu().numpy()
+        return {"tensor": name}
+    match node:
+        case dict():
+            pairs = [[key, flatten(value, arrays, f"{name}/{key}")] for key, value in node.items()]
+            return {"pairs": pairs}  # pairs keep keys that are not strings
+        case list() | tuple():
+            return {"list": [flatten(v, arrays, f"{name}/{i}") for i, v in enumerate(node)]}
+        case np.ndarray():
+            arrays[name] = node
+            return {"array": name}
+        case np.generic():
+            return {"value": node.item()}
+        case None | bool() | int() | float() | str():
+            return {"value": node}
+    raise TypeError(f"{name} cannot be saved: {type(node).__name__}")
+
+
+def restore(node: Any, arrays: dict[str, NDArray[np.generic]]) -> Any:
+    """What `flatten` was given; tensors come back as arrays."""
+    match node:
+        case {"pairs": pairs}:
+            return {key: restore(value, arrays) for key, value in pairs}
+        case {"list": items}:
+            return [restore(item, arrays) for item in items]
+        case {"tensor": name} | {"array": name}:
+            return arrays[name]
+        case {"value": value}:
+            return value
+    raise ValueError(f"unknown node {node!r}")

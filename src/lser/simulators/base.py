@@ -7,7 +7,6 @@ for (seeding, autoreset, argument checks, rendering, saving) is here, once.
 
 import copy
 import dataclasses
-import difflib
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import gymnasium as gym
@@ -17,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from lser.params import make_params
 from lser.types import Bool, Float32
 
 Info = dict[str, NDArray[Any]]
@@ -94,19 +94,21 @@ class Simulator(Protocol):
         ...
 
 
-def make_params(kind: Any, params: Any, overrides: dict[str, Any]) -> Any:
-    """`params` (or the defaults) with `overrides`; unknown names are errors that say what is."""
-    known = [field.name for field in dataclasses.fields(kind)]
-    for name in overrides:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(known)}"
-            raise ValueError(f"unknown parameter {name!r}{hint}")
-    if params is None:
-        return kind(**overrides)
-    if not isinstance(params, kind):
-        raise ValueError(f"params must be a {kind.__qualname__}, got {params!r}")
-    return dataclasses.replace(params, **overrides)
+class Facts(NamedTuple):
+    """What experiments ask of a simulator beside its dynamics."""
+
+    goals: tuple[float, ...]
+    session_length: float
+    lengths: Lengths
+    capacity: int
+    medium_updates: float
+
+
+def facts_of(env: Any) -> Facts:
+    """The facts of a vector environment's class; guesses for one of somebody else's."""
+    simulator = getattr(env, "simulator_type", env)
+    guesses = Facts((1.0,), 100.0, Lengths(30, 300, 1_000), 100_000, 1.0)
+    return Facts(*(getattr(simulator, name, guess) for name, guess in guesses._asdict().items()))
 
 
 def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
