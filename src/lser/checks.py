@@ -1,7 +1,7 @@
 """Checks on arguments, one set for all layers: the right value, or a ValueError that says why."""
 
 import math
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -20,7 +20,6 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
 VERSION = 4
 _PREFIX = struct.Struct("<8sIII")
@@ -31,7 +30,7 @@ _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4",
 
 
 class State(NamedTuple):
-    """A memory or an agent as plain data: JSON-able settings and named arrays, as a file holds them.
+    """A memory or an agent as plain data, as a file holds it: settings and named arrays.
 
     The arrays may be views of the object itself: file or copy them before its next change.
     """

@@ -12,7 +12,6 @@ from lser.compiled import kernel
 from lser.types import Float32, Float64, Int64
 
 
-
 class Moments:
     """The statistics of all rows seen, of `dim` features each."""
 

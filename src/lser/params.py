@@ -28,19 +28,19 @@ def make_params(kind: Any, params: Any, overrides: dict[str, Any]) -> Any:
     return dataclasses.replace(params, **overrides)
 
 
-def show_knobs(kind: type) -> None:
+def show_knobs(kind: Any) -> None:
     """Let `help` and editors show the fields of `kind.Params` as keywords of its constructor."""
     params: Any = getattr(kind, "Params", None)
     if not dataclasses.is_dataclass(params):
         return
     fixed = [
         parameter
-        for parameter in inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+        for parameter in inspect.signature(kind.__init__).parameters.values()
         if parameter.name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
     knobs = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in inspect.signature(params).parameters.values()
+        for parameter in inspect.signature(kind.Params).parameters.values()
         if parameter.name not in {known.name for known in fixed}
     ]
-    kind.__signature__ = inspect.Signature(fixed + knobs)  # type: ignore[attr-defined]
+    kind.__signature__ = inspect.Signature(fixed + knobs)

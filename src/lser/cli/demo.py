@@ -6,8 +6,8 @@ from pathlib import Path
 
 import tyro
 
-from lser.experiments import records
 from lser.catalogue import SIMULATORS
+from lser.experiments import records
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import lasting, preset
 from lser.experiments.study import Processes, job_for

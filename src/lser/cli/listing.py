@@ -6,10 +6,9 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from lser.cli.display import stdout
 from lser.catalogue import MEMORIES, SIMULATORS, Entry
+from lser.cli.display import stdout
 from lser.simulators import SIMULATORS as IDS
-from lser.simulators import simulator_type
 from lser.simulators.virtual_taobao.weights import WeightsError
 
 

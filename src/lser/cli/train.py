@@ -10,7 +10,13 @@ from typing import Annotated, Any, Generic
 import tyro
 
 from lser.experiments import records
-from lser.experiments.experiment import AgentParams, Experiment, MemoryParams, SimulatorParams, from_json
+from lser.experiments.experiment import (
+    AgentParams,
+    Experiment,
+    MemoryParams,
+    SimulatorParams,
+    from_json,
+)
 from lser.experiments.presets import SCALES, Scale, preset
 from lser.experiments.study import job_for
 

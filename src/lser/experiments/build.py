@@ -11,7 +11,7 @@ from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments.experiment import Experiment
 from lser.experiments.preflight import check_memory
 from lser.replay import Replay
-from lser.simulators.base import facts_of
+from lser.simulators.base import Anchor, facts_of
 from lser.training.goals import GoalEnv
 
 
@@ -88,6 +88,15 @@ def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: in
         params = params.for_run(experiment.expected_updates, discount, goals)
     replay: Replay = MEMORIES[memory].load()(*sizes, params=params, seed=seed)
     return replay
+
+
+def anchors(experiment: Experiment) -> tuple[Anchor, Anchor] | None:
+    """The scores of random actions and of the best known policy, where the simulator knows them."""
+    kind = getattr(SIMULATORS[experiment.names[0]].load(), "simulator_type", None)
+    if kind is None:
+        return None
+    known: tuple[Anchor, Anchor] = kind(experiment.simulator).anchors()
+    return known
 
 
 def sizes_of(env: VectorEnv[Any, Any, Any]) -> tuple[int, gym.spaces.Box]:

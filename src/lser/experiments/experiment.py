@@ -108,7 +108,9 @@ def settings_of(experiment: Experiment) -> dict[str, Any]:
 def _changed(params: Any) -> dict[str, Any]:
     default, values = type(params)(), dataclasses.asdict(params)
     return {
-        name: value for name, value in values.items() if getattr(params, name) != getattr(default, name)
+        name: value
+        for name, value in values.items()
+        if getattr(params, name) != getattr(default, name)
     }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from lser.agents import DDPG
-from lser.experiments.build import make_env
 from lser.agents.params import DDPGParams
 from lser.catalogue import MEMORIES
+from lser.experiments.build import make_env
 from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.progress import Watcher
 from lser.experiments.run import Run

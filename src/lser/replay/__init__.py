@@ -61,7 +61,7 @@ def load_replay(
                 "own pass kind=YourClass"
             )
         kind = MEMORIES[name].load()
-    elif kind.KIND != name:
+    elif name != kind.KIND:
         raise ValueError(f"{path} holds a {name!r} memory, not a {kind.KIND!r} one")
     return rebuild(path, kind, state, rows_path)
 

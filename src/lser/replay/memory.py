@@ -102,9 +102,7 @@ class Memory:
         streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was refused."""
-        rows = self.store.pack(
-            observation, action, reward, next_observation, terminated, truncated
-        )
+        rows = self.store.pack(observation, action, reward, next_observation, terminated, truncated)
         at, labels, ended = self.store.layout, _NO_LABELS, _NO_ENDS
         if self.follows_sessions:
             labels = stream_labels(streams, len(rows))

@@ -93,7 +93,7 @@ class Store:
         terminated: ArrayLike,
         truncated: ArrayLike,
     ) -> Plain:
-        """A block as arrays of the right types and shapes; that all is finite is not yet checked."""
+        """A block as arrays of the right types and shapes; whether all is finite is not checked."""
         floats = (observation, action, reward, next_observation)
         try:
             s, a, r, t = map(plain_floats, floats)

@@ -24,7 +24,11 @@ def epsilon(scale: Scale) -> Iterator[Experiment]:
     """Fig. (e): the share of greedy draws, and the T_r intervention."""
     base = _part(scale)
     for greedy in (0.0, 0.9, 0.99, 1.0):
-        yield _cell(replace(base, memory=MEMORIES["lser"].params(greedy=greedy)), "epsilon", f"greedy {greedy:g}")
+        yield _cell(
+            replace(base, memory=MEMORIES["lser"].params(greedy=greedy)),
+            "epsilon",
+            f"greedy {greedy:g}",
+        )
     yield _cell(replace(base, intervention=0.95), "epsilon", "greedy 0.9, T_r 0.95")
 
 
@@ -40,7 +44,11 @@ def ablation(scale: Scale) -> Iterator[Experiment]:
 def hyperplanes(scale: Scale) -> Iterator[Experiment]:
     """The number of hyperplanes, 2 to 24."""
     for bits in (2, 4, 6, 8, 10, 12, 16, 20, 24):
-        yield _cell(replace(_part(scale), memory=MEMORIES["lser"].params(bits=bits)), "hyperplanes", f"{bits} bits")
+        yield _cell(
+            replace(_part(scale), memory=MEMORIES["lser"].params(bits=bits)),
+            "hyperplanes",
+            f"{bits} bits",
+        )
 
 
 def running_time(scale: Scale) -> Iterator[Experiment]:

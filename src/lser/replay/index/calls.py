@@ -8,10 +8,7 @@ picks and gathers.
 from typing import Any
 
 import numpy as np
-from numba import (
-    carray,  # type: ignore[attr-defined]  # missing in its stubs
-    types,
-)
+from numba import carray, types  # type: ignore[attr-defined]  # missing in its stubs
 
 from lser.compiled import Num, UInt32, inlined, kernel, pointer, refuse_others
 from lser.replay.index import drawing, dump, placing
@@ -100,9 +97,7 @@ def replay(
 
 
 @kernel
-def place(
-    address: Num, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num
-) -> Num:
+def place(address: Num, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num) -> Num:
     """`placing.place_all`."""
     return placing.place_all(header_at(address), codes, keys, ids, slots, start)
 

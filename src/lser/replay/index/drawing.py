@@ -1,4 +1,4 @@
-"""The rule of the draw: which slots a query replays, and the nearest codes of one without bucket."""
+"""The rule of the draw: which slots a query replays, and the codes nearest to an unknown one."""
 
 import numpy as np
 
@@ -100,9 +100,7 @@ def draw_randomly(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
 
 
 @kernel
-def draw_from(
-    h: Header, state: UInt64, bucket: Num, coin: Num, greedy: Num, slots: Int64
-) -> None:
+def draw_from(h: Header, state: UInt64, bucket: Num, coin: Num, greedy: Num, slots: Int64) -> None:
     """Fill `slots` from one bucket: first the reward-driven items, then the random ones."""
     count = len(slots)
     wanted = count if coin < greedy else 0

@@ -49,9 +49,7 @@ def project(row: Float32, shift: Float64, scale: Float64, vectors: Float64, sums
 
 
 @kernel
-def signs(
-    rows: Float32, shift: Float64, scale: Float64, vectors: Float64, codes: UInt32
-) -> None:
+def signs(rows: Float32, shift: Float64, scale: Float64, vectors: Float64, codes: UInt32) -> None:
     """Bit k of a code: whether the projection on vector k is positive."""
     sums = np.empty(vectors.shape[1], np.float64)
     for i in range(len(rows)):

@@ -87,11 +87,11 @@ class BucketIndex:
 
     def place(self, codes: UInt32, keys: Float32) -> tuple[Int64, Int64]:
         """File newcomers under their codes; returns ids and slots, -1 for one that was dropped."""
-        found = np.empty((2, len(codes)), np.int64)
+        ids, slots = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
         done = 0
-        while (done := calls.place(self.address, codes, keys, *found, done)) < len(codes):
+        while (done := calls.place(self.address, codes, keys, ids, slots, done)) < len(codes):
             self.make_room()
-        return found[0], found[1]
+        return ids, slots
 
     def pick(self, code: int, count: int, greedy: float) -> Int64:
         """The slots that a query of this code replays."""

@@ -210,9 +210,7 @@ def place(h: Header, code: Num, key: Num) -> Num:
 
 
 @kernel
-def place_all(
-    h: Header, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num
-) -> Num:
+def place_all(h: Header, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num) -> Num:
     """Place newcomers from `start` on; returns the first for which there was no room.
 
     An id counts writes and carries its slot: number of the write * capacity + slot.

@@ -14,8 +14,8 @@ from lser.compiled import Num, unordered_kernel
 from lser.moments import Moments
 from lser.params import MemoryParams
 from lser.random import below
-from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.memories.prioritized import annealed
+from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.store import prefetch_row
 from lser.types import Float32, Float64, Int64
 

@@ -1,4 +1,4 @@
-"""Hindsight experience replay: transitions come back with goals that their sessions went on to reach.
+"""Hindsight experience replay: transitions come back with goals that their sessions reached.
 
 Andrychowicz et al. (2017), "Hindsight Experience Replay", https://arxiv.org/abs/1707.01495.
 """
@@ -377,4 +377,6 @@ def relabel(
                 if abs(own - shown[j]) < abs(own - shown[goal]):
                     goal = j
         rows[i, observation_dim - 1] = rows[i, at_reward + observation_dim] = shown[goal]
-        rows[i, at_reward] = np.float32(1.0) if rows[i, at_reward] >= goals[goal] else np.float32(0.0)
+        rows[i, at_reward] = (
+            np.float32(1.0) if rows[i, at_reward] >= goals[goal] else np.float32(0.0)
+        )

@@ -215,19 +215,20 @@ class LocalityReplay(Memory):
             self._settle(found, block[0], block[2], block[4] | block[5], labels)
         return found[0]
 
-    def _write(self, block: Any, codes: UInt32) -> Int64:
-        """Pack, hash, place and copy a block in one call; returns ids and slots, (2, N)."""
+    def _write(self, block: Any, codes: UInt32) -> tuple[Int64, Int64]:
+        """Pack, hash, place and copy a block in one call; returns ids and slots."""
         count = len(block[2])
         self.index.make_workspace(count)
         found = np.empty((2, count), np.int64)
+        extend: Any = calls.extend
         address = self.index.address
-        done = calls.extend(address, *block, codes, found, 0)
+        done = extend(address, *block, codes, found, 0)
         if done == calls.WRONG:
             self.store.refuse(*block)
         while done < count:
             self.index.make_room()
-            done = calls.extend(address, *block, codes, found, done)
-        return found
+            done = extend(address, *block, codes, found, done)
+        return found[0], found[1]
 
     def insert(self, block: Block) -> Int64:
         """File newcomers whose rows lie elsewhere; returns their ids."""
@@ -241,7 +242,7 @@ class LocalityReplay(Memory):
 
     def _settle(
         self,
-        found: Any,
+        found: tuple[Int64, Int64],
         observation: Float32,
         reward: Float32,
         ended: Bool,
@@ -249,7 +250,8 @@ class LocalityReplay(Memory):
     ) -> None:
         """After storing: move transitions whose returns are known now; learn what to centre on."""
         if self._returns is not None and labels is not None:
-            self.index.rekey(*self._returns.follow(labels, *found, reward, ended))
+            ids, slots = found
+            self.index.rekey(*self._returns.follow(labels, ids, slots, reward, ended))
         assert self.encoder is not None
         if not self.encoder.frozen and self.encoder.observe(observation):
             if self.store.storage == "none":
@@ -290,7 +292,9 @@ class LocalityReplay(Memory):
         code = self._code
         if not self._hashed and code != ANY_CODE:
             code = int(self._encode(query[None])[0])
-        return calls.replay(self.index.address, query, code, self.greedy, *drawn)
+        rows, flags, ids = drawn
+        done: int = calls.replay(self.index.address, query, code, self.greedy, rows, flags, ids)
+        return done
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """The slots that a query replays."""
@@ -377,6 +381,4 @@ def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
             return ConstantCode()
         case "random":
             return RandomCode(bits=p.bits, seed=seed)
-    return SimHash(
-        observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup
-    )
+    return SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)
