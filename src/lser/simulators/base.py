@@ -62,7 +62,7 @@ class Simulator(Protocol):
     goals: ClassVar[tuple[float, ...]]
     """Thresholds of the reward that hindsight takes for goals: clicks on a page, or the like."""
     session_length: ClassVar[float]
-    """Pages per session of random actions, about: what plans of updates and annealing count with."""
+    """Pages per session of random actions, about; plans of updates count with it."""
     lengths: ClassVar[Lengths]
     capacity: ClassVar[int]
     """Transitions that a memory holds in studies."""
