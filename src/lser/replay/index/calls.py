@@ -19,6 +19,7 @@ from lser.types import Bool, Float32, Int64
 
 HASH = -2  # as a code: that of the query, by the SimHash of the header
 WRONG = -1  # instead of a count: the shapes of the arguments are wrong, or not all is finite
+NARROW = -2  # instead of a count: the workspace is too small for the block
 
 
 @inlined
@@ -49,13 +50,15 @@ def extend(
     found: Int64,
     start: Num,
 ) -> Num:
-    """Store a block from row `start` on; returns the first row without room, or WRONG.
+    """Store a block from row `start` on; returns the first row without room, WRONG or NARROW.
 
     `found` (2, N) takes ids and slots. `given` (N,) are the rows' codes; if it is empty, they are
-    hashed here. The workspace of the header must have room for N rows and codes.
+    hashed here.
     """
     h = header_at(address)
     n, dim = found.shape[1], h.dim
+    if n > h.work_rows:
+        return NARROW
     wrong = observation.shape != (n, dim) or next_observation.shape != (n, dim)
     if wrong or action.shape != (n, h.width - 2 * dim - 3) or len(reward) != n:
         return WRONG

@@ -180,7 +180,7 @@ class LocalityReplay(Memory):
     def _use(self, index: BucketIndex) -> None:
         """Take an index, and let it hash by itself where it can."""
         assert self.encoder is not None
-        self.index = index
+        self.index, self._address = index, index.address
         self.store.counts = index.counts  # kernels count
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
@@ -211,23 +211,23 @@ class LocalityReplay(Memory):
             block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
             labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
             codes = _NO_CODES if self._hashed else self._encode(block[0])
-            found = self._write(block, codes)
-            self._settle(found, block[0], block[2], block[4] | block[5], labels)
-        return found[0]
+            done = self._write(block, codes)
+            self._settle(done, block[0], block[2], block[4] | block[5], labels)
+        return done[0]
 
     def _write(self, block: Any, codes: UInt32) -> tuple[Int64, Int64]:
         """Pack, hash, place and copy a block in one call; returns ids and slots."""
-        count = len(block[2])
-        self.index.make_workspace(count)
-        found = np.empty((2, count), np.int64)
+        found = np.empty((2, len(block[2])), np.int64)
         extend: Any = calls.extend
-        address = self.index.address
-        done = extend(address, *block, codes, found, 0)
-        if done == calls.WRONG:
-            self.store.refuse(*block)
-        while done < count:
-            self.index.make_room()
-            done = extend(address, *block, codes, found, done)
+        done = 0
+        while (reached := extend(self._address, *block, codes, found, done)) < len(block[2]):
+            if reached == calls.WRONG:
+                self.store.refuse(*block)
+            elif reached == calls.NARROW:
+                self.index.make_workspace(len(block[2]))
+            else:
+                done = reached
+                self.index.make_room()
         return found[0], found[1]
 
     def insert(self, block: Block) -> Int64:
