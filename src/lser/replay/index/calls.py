@@ -31,10 +31,10 @@ def rows_of(h: Header) -> Any:
 @kernel
 def encode(h: Header, rows: Float32, codes: UInt32) -> None:
     """The codes of rows that begin with an observation, by the SimHash of the header."""
-    vectors = carray(pointer(h.vectors), (h.dim, h.columns), np.float64)
+    planes = carray(pointer(h.planes), (h.plane_count, h.dim), np.float64)
     shift = carray(pointer(h.shift), h.dim, np.float64)
     scale = carray(pointer(h.scale), h.dim, np.float64)
-    signs(rows, shift, scale, vectors, codes)
+    signs(rows, shift, scale, planes, codes)
 
 
 @kernel

@@ -168,9 +168,8 @@ class BucketIndex:
         self._set(dim=dim, width=rows.shape[1])
         self._point("rows", rows)
         if projection is not None:
-            vectors, shift, scale = projection
-            self._set(bits=vectors.shape[1], columns=vectors.shape[1])
-            for name, array in (("vectors", vectors), ("shift", shift), ("scale", scale)):
+            self._set(plane_count=len(projection[0]))
+            for name, array in zip(("planes", "shift", "scale"), projection, strict=True):
                 self._point(name, array)
         self.make_workspace(1)
         calls.prepare()
