@@ -15,7 +15,7 @@ from lser.replay.index.layout import (
 from lser.replay.index.sorted import best, by_rank
 from lser.types import Int64
 
-MEMORY = -1  # as a bucket: all slots
+MEMORY = -1  # as a bucket, where draws are random: all slots
 ANY_CODE = -1  # as a code: that of an occupied bucket drawn at random
 _CHUNK = 256
 
@@ -126,17 +126,16 @@ def pick(h: Header, code: Num, greedy: Num, slots: Int64) -> None:
         return
     coin = unit(state)
     if code == ANY_CODE:
-        bucket = np.int64(listed_buckets(h)[below(state, h.occupied)])
+        first = np.int64(listed_buckets(h)[below(state, h.occupied)])
     else:
-        bucket = find(h, code)
-    if bucket >= 0:
-        draw_from(h, state, bucket, coin, greedy, slots)
-    elif h.from_memory and not h.per_item and coin >= greedy:
-        draw_randomly(h, state, np.int64(MEMORY), slots)
-    else:
+        first = find(h, code)
+    second, half = np.int64(-1), len(slots)
+    if first < 0 and not (h.from_memory and not h.per_item and coin >= greedy):
         h.fallbacks += 1
         first, second = nearest_two(h, code)
-        half = (len(slots) + 1) // 2 if second >= 0 else len(slots)
-        draw_from(h, state, first, coin, greedy, slots[:half])
-        if half < len(slots):
-            draw_from(h, state, second, coin, greedy, slots[half:])
+        if second >= 0:
+            half = (len(slots) + 1) // 2
+    bucket, start, stop = first, np.int64(0), half
+    while start < stop:
+        draw_from(h, state, bucket, coin, greedy, slots[start:stop])
+        bucket, start, stop = second, stop, len(slots)

@@ -6,7 +6,7 @@ Python (`index.py`) makes room.
 
 import numpy as np
 
-from lser.compiled import Num, UInt32, inlined, kernel
+from lser.compiled import Num, UInt32, kernel
 from lser.replay.index.blocks import (
     SLOT,
     fits,
@@ -85,11 +85,14 @@ def add(h: Header, code: Num, bucket: Num, word: Num) -> Num:
     return bucket
 
 
-@inlined
-def shrink(h: Header, bucket: Num) -> None:
-    """Move a bucket that became sparse into a smaller run, if there is one."""
+@kernel
+def tidy(h: Header, bucket: Num) -> None:
+    """After a loss: forget a bucket without entries, move a sparse one into a smaller run."""
     record = buckets(h)[bucket]
-    sparse = 0 < 4 * record.count <= 1 << record.size_class and record.blocks == 0
+    if record.count == 0:
+        close_bucket(h, bucket)
+        return
+    sparse = 4 * record.count <= 1 << record.size_class and record.blocks == 0
     if sparse and record.size_class > LEAST and has_room(h, missing(h, record.size_class - 1)):
         move(h, bucket, record.size_class - 1)
 
@@ -110,49 +113,39 @@ def largest_bucket(h: Header) -> Num:
 
 
 @kernel
+def has_place(h: Header, bucket: Num) -> Num:
+    """Whether one more entry of a bucket (-1: of a new one) has room."""
+    if bucket >= 0:
+        return fits(h, bucket)
+    return (h.spare >= 0 or h.bucket_top < h.bucket_room) and has_room(h, missing(h, LEAST))
+
+
+@kernel
 def place(h: Header, code: Num, key: Num) -> Num:
     """Apply the rule of the store to one newcomer: its slot, or DROP, or NO_ROOM."""
     bucket = find(h, code)
-    if bucket >= 0:
-        room = fits(h, bucket)
-    else:
-        record_left = h.spare >= 0 or h.bucket_top < h.bucket_room
-        room = record_left and has_room(h, missing(h, LEAST))
-    slot = np.int64(DROP)
-    if h.size < h.capacity:
-        if not room:
-            return np.int64(NO_ROOM)
-        slot = h.size
-        add(h, code, bucket, (key << 32) | slot)
+    full = h.size == h.capacity
+    if full and not h.fifo:
+        beaten = bucket >= 0 and key < worst(h, bucket) >> 32
+        if beaten or (bucket < 0 and not h.evict):
+            return np.int64(DROP)
+    if not has_place(h, bucket):
+        return np.int64(NO_ROOM)
+    slot, loser = h.size, bucket  # the bucket that makes room
+    if not full:
         h.size += 1
-    elif h.fifo:
-        if not room:
-            return np.int64(NO_ROOM)
-        slot = h.written % h.capacity  # the oldest
-        home, filed = np.int64(homes_of(h)[slot]), np.int64(keys_of(h)[slot])
-        delete_entry(h, home, filed, ids_of(h)[slot])
-        add(h, code, bucket, (key << 32) | slot)
-        if buckets(h)[home].count == 0:
-            close_bucket(h, home)
-        shrink(h, home)
-    elif bucket >= 0:
-        word = worst(h, bucket)
-        if key >= word >> 32:
-            if not room:
-                return np.int64(NO_ROOM)
-            slot = word & SLOT  # the oldest of the lowest key
-            delete_worst(h, bucket)
-            add(h, code, bucket, (key << 32) | slot)
-    elif h.evict:
-        if not room:
-            return np.int64(NO_ROOM)
-        largest = largest_bucket(h)
-        slot = worst(h, largest) & SLOT
-        delete_worst(h, largest)
-        if buckets(h)[largest].count == 0:
-            close_bucket(h, largest)
-        add(h, code, bucket, (key << 32) | slot)
-        shrink(h, largest)  # last, or it could take the run that was kept for the newcomer
+    elif h.fifo:  # the oldest of all makes room
+        slot = h.written % h.capacity
+        loser = np.int64(homes_of(h)[slot])
+        delete_entry(h, loser, np.int64(keys_of(h)[slot]), ids_of(h)[slot])
+    else:  # the oldest of the lowest key does, in its own bucket, or in the largest
+        if bucket < 0:
+            loser = largest_bucket(h)
+        slot = worst(h, loser) & SLOT
+        delete_worst(h, loser)
+    add(h, code, bucket, (key << 32) | slot)
+    if loser != bucket:
+        tidy(h, loser)
     return slot
 
 
