@@ -181,20 +181,19 @@ class Finding:
             worst=float(arm.values.min()),
             fallen=fallen(arm, self.panel.scale),
             reward=mean_t(rewards) if rewards else None,
-            reward_versus=self._between("reward", arm, other, "rewards") if other else None,
-            area_versus=self._between("area", arm, other, "areas") if other else None,
+            reward_versus=self._between(arm, other, "rewards") if other else None,
+            area_versus=self._between(arm, other, "areas") if other else None,
         )
 
     def _other(self, arm: Arm) -> Arm | None:
         reference = self.panel.reference
         return None if reference is arm else reference
 
-    def _between(self, kind: str, arm: Arm, other: Arm, values: str) -> Versus | None:
+    def _between(self, arm: Arm, other: Arm, values: str) -> Versus | None:
         ours, theirs = getattr(arm, values), getattr(other, values)
         if not ours or not theirs:
             return None
-        key = f"{kind} {self.panel.name}"
-        return between((arm.name, ours), (other.name, theirs), seed=self.seed, key=key)
+        return between((arm.name, ours), (other.name, theirs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,18 +249,19 @@ def find_out(studies: Sequence[Study], *, seed: int = 0) -> list[StudyFindings]:
 
 def versus(arm: Arm, reference: Arm, *, seed: int, key: str) -> Versus:
     """Compares the final scores of two arms; ``key`` names the generator of the bootstrap."""
-    ours, theirs = (arm.name, arm.scores), (reference.name, reference.scores)
-    return between(ours, theirs, seed=seed, key=key)
+    rng = rng_for(seed, "improvement", key, arm.name, reference.name)
+    return between((arm.name, arm.scores), (reference.name, reference.scores), rng)
 
 
 def between(
     first: tuple[str, Mapping[int, float]],
     second: tuple[str, Mapping[int, float]],
-    *,
-    seed: int,
-    key: str,
+    rng: np.random.Generator | None = None,
 ) -> Versus:
-    """Compares two arms, each a name and a number for every seed."""
+    """Compares two arms, each a name and a number for every seed.
+
+    Without ``rng`` the chance to beat the other is left out.
+    """
     (name, ours), (other, theirs) = first, second
     differences = paired_difference(dict(ours), dict(theirs))
     unknown = Interval(float("nan"), float("nan"), float("nan"))
@@ -271,9 +271,7 @@ def between(
         reference=other,
         pairs=len(differences),
         difference=mean_t(differences) if len(differences) else unknown,
-        improvement=probability_of_improvement(
-            [values], rng_for(seed, "improvement", key, name, other)
-        ),
+        improvement=probability_of_improvement([values], rng) if rng else unknown,
         p=paired_p(differences),
         unpaired=welch(*values),
     )
