@@ -70,7 +70,7 @@ def test_cells_carry_the_verdict(scores: list[float], reading: str, sign: str) -
     found = first(runs)
     assert found.readings["lser"] == [reading]
     assert found.table.columns == ("where", "LSER", "uniform")
-    assert found.table.rows[0][1].endswith(sign or "2")
+    assert found.table.rows[0][1].endswith(sign or "0.50")
     assert found.table.marks[0] == ("", reading, "reference")
 
 
