@@ -56,7 +56,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str: 
 
 
 def _block(name: str) -> str:
-    """What stands between the markers of ``name`` in the results, its pictures where we have them."""
+    """What stands between the markers of ``name`` in the results."""
     text = (ROOT / "results" / "README.md").read_text()
     inside = text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
     if not inside:

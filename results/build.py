@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from committed import RESULTS, SEED, findings, found, panel_of
-from first import answer, bare, first_screen, headline, history, notes
+from first import ANSWER, first_screen, headline, history, notes
 from speed import short_speed, speed
 from words import words
 
@@ -182,7 +182,7 @@ def main() -> None:
         RESULTS / "report",
         seed=SEED,
         title=TITLE,
-        answer=[bare(answer())],
+        answer=[ANSWER],
         notes=notes(),
     )
     texts = readmes()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import fisher_exact
 
-from lser.report.findings import Finding, StudyFindings, between, reached
+from lser.report.findings import Finding, StudyFindings, Versus, between, reached
 from lser.report.overview import overview
 from lser.report.panels import Arm, columns
 from lser.report.sentences import no_control
@@ -36,13 +36,17 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def confirmation(taobao: Finding) -> str:
+def confirmed(taobao: Finding) -> Versus:
     """The declared test on seeds that had not been seen."""
-    lser, uniform = arms(taobao)
-    chosen = [
-        (arm.name, {seed: arm.scores[seed] for seed in CONFIRMING}) for arm in (lser, uniform)
-    ]
-    pair = between(*chosen)
+    ours, theirs = (
+        (arm.name, {seed: arm.scores[seed] for seed in CONFIRMING}) for arm in arms(taobao)
+    )
+    return between(ours, theirs)
+
+
+def confirmation(taobao: Finding) -> str:
+    """The declared test in words."""
+    pair = confirmed(taobao)
     return (
         f"LSER minus uniform {interval(pair.difference, sign=True)}, p = {number(pair.p)}, on "
         f"seeds {CONFIRMING[0]} to {CONFIRMING[-1]}, declared before they ran"
