@@ -98,7 +98,7 @@ def test_the_same_records_give_the_same_bytes_in_another_process(tmp_path: Path)
 def test_the_report_is_drawn_without_torch_or_a_simulator() -> None:
     code = (
         "import sys, lser.report; "
-        "sys.exit(bool({'torch', 'scipy', 'numba', 'lser.simulators.bazaar'} & set(sys.modules)))"
+        "sys.exit(bool({'torch', 'scipy', 'numba', 'lser.simulators.base'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

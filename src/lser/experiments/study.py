@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from lser.experiments import progress, records
-from lser.experiments.catalogue import from_json, to_json
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
 
 
 class Job(NamedTuple):
@@ -105,7 +104,8 @@ class one_thread:
 def job_for(experiment: Experiment, root: Path, command: str) -> Job:
     """The job of `experiment`, in a folder named after its cell, its seed and its settings."""
     plain = to_json(experiment)
-    digest = sha256(dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    key = dumps(settings_of(experiment), sort_keys=True, default=str)
+    digest = sha256(key.encode()).hexdigest()[:8]
     simulator = str(plain["simulator"]["name"])
     label = "".join(c if c.isalnum() or c in ".-" else "-" for c in experiment.label or "run")
     name = f"{label}-seed{experiment.seed}-{digest}"

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lser.catalogue import nearest
 from lser.experiments.studies.known import GROUPS, STUDIES, order_of, spec_for
 from lser.experiments.studies.platforms import REWARD, ScoreScale, scale_of
 from lser.experiments.studies.spec import Axis, StudySpec, value_at
 
 if TYPE_CHECKING:
-    from lser.experiments.config import Experiment
+    from lser.experiments.experiment import Experiment
     from lser.experiments.presets import Scale
 
 __all__ = [
@@ -31,11 +32,9 @@ TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they 
 
 def plan(name: str, scale: "Scale", seeds: int) -> "list[Experiment]":
     """Every run of a study, or of all of them (`paper`); all cells of a seed before the next."""
-    from lser.experiments.catalogue import nearest  # here: the report reads specs without it
-
     names = GROUPS.get(name) or (name,)
     for part in names:
-        nearest("study", part, {**STUDIES, **GROUPS})
+        nearest("study", part, (*STUDIES, *GROUPS))
     cells = [cell for part in names for cell in STUDIES[part].experiments(scale)]
     return [
         replace(cell, seed=seed + (TUNING_SEEDS if cell.study == "tuning" else 0))

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lser.experiments.config import Bazaar, Ddpg, Experiment, Lser
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.experiments.experiment import Experiment
 from lser.experiments.presets import Scale, lasting, preset
 
 PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
@@ -23,7 +24,11 @@ def epsilon(scale: Scale) -> Iterator[Experiment]:
     """Fig. (e): the share of greedy draws, and the T_r intervention."""
     base = _part(scale)
     for greedy in (0.0, 0.9, 0.99, 1.0):
-        yield _cell(replace(base, memory=Lser(greedy=greedy)), "epsilon", f"greedy {greedy:g}")
+        yield _cell(
+            replace(base, memory=MEMORIES["lser"].params(greedy=greedy)),
+            "epsilon",
+            f"greedy {greedy:g}",
+        )
     yield _cell(replace(base, intervention=0.95), "epsilon", "greedy 0.9, T_r 0.95")
 
 
@@ -39,7 +44,11 @@ def ablation(scale: Scale) -> Iterator[Experiment]:
 def hyperplanes(scale: Scale) -> Iterator[Experiment]:
     """The number of hyperplanes, 2 to 24."""
     for bits in (2, 4, 6, 8, 10, 12, 16, 20, 24):
-        yield _cell(replace(_part(scale), memory=Lser(bits=bits)), "hyperplanes", f"{bits} bits")
+        yield _cell(
+            replace(_part(scale), memory=MEMORIES["lser"].params(bits=bits)),
+            "hyperplanes",
+            f"{bits} bits",
+        )
 
 
 def running_time(scale: Scale) -> Iterator[Experiment]:
@@ -57,7 +66,7 @@ def bazaar_map(scale: Scale) -> Iterator[Experiment]:
     """What LSER gains over uniform as sparsity and state-dependence vary."""
     for sparsity in (0.01, 0.02, 0.05):
         for dependence in (0.0, 0.5, 0.75, 1.0):
-            world = Bazaar(sparsity=sparsity, state_dependence=dependence)
+            world = SIMULATORS["bazaar"].params(sparsity=sparsity, state_dependence=dependence)
             for memory in ("lser", "uniform", "reward-top"):
                 run = replace(preset("bazaar", memory, scale=scale), simulator=world)
                 label = f"{memory}, sparsity {sparsity:g}, state dependence {dependence:g}"
@@ -70,7 +79,7 @@ def horizon(scale: Scale) -> Iterator[Experiment]:
         base = _part(scale, memory)
         yield _cell(base, "horizon", f"{memory}, continuing, discount 0.99")
         for discount in (0.99, 0.9, 0.5, 0.0):
-            run = replace(base, horizon="session", agent=Ddpg(discount=discount))
+            run = replace(base, horizon="session", agent=AGENTS["ddpg"].params(discount=discount))
             yield _cell(run, "horizon", f"{memory}, session, discount {discount:g}")
 
 
@@ -90,7 +99,7 @@ def tuning(scale: Scale) -> Iterator[Experiment]:
         for memory in PAPER_MEMORIES:
             for noise in (0.1, 0.3, 1.0):
                 run = lasting(preset(platform, memory, scale=scale), sessions)
-                run = replace(run, agent=Ddpg(noise_scale=noise))
+                run = replace(run, agent=AGENTS["ddpg"].params(noise_scale=noise))
                 yield _cell(run, "tuning", f"{memory}, noise {noise:g}")
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from lser.experiments.config import Experiment
+    from lser.experiments.experiment import Experiment
     from lser.experiments.presets import Scale
 
 Picture = Literal["curves", "runs", "trend", "improvement", "map", "times"]
