@@ -34,9 +34,10 @@ def evidence() -> str:
         raise ValueError("the records no longer say what ANSWER says")
     return (
         f"At 15,000 sessions {confirmation(taobao)}; reward order without any hash does at least "
-        f"as well (LSER minus reward-top {_signed(top.difference)}); at the paper's 90,000 sessions "
-        f"the lead is not there ({_signed(last.difference)}); and on interest evolution LSER minus "
-        f"uniform is {_signed(harm.difference)} in the reward per step that it is trained for."
+        f"as well (LSER minus reward-top {_signed(top.difference)}); at the paper's 90,000 "
+        f"sessions the lead is not there ({_signed(last.difference)}); and on interest evolution "
+        f"LSER minus uniform is {_signed(harm.difference)} in the reward per step that it is "
+        "trained for."
     )
 
 

@@ -241,12 +241,16 @@ def standing(found: Finding) -> str:
     levels = f"{number(float(arm.values.mean()))} against {number(float(reference.values.mean()))}"
     return (
         f"{panel.title}: {compare(pair)}; mean {name_of(panel.metric)} {levels}, LSER the higher "
-        f"in {percent(pair.improvement.estimate)} of all pairs of runs.{_trained(found, pair)}"
+        f"in {percent(pair.improvement.estimate)} of all pairs of runs.{trained(found)}"
     )
 
 
-def _trained(found: Finding, pair: Versus) -> str:
-    """What the objective that agents were trained on says, where it says something else."""
+def trained(found: Finding) -> str:
+    """What the objective that agents were trained on says of LSER, where it says something else."""
+    arm, reference = found.panel.arm("lser"), found.panel.reference
+    if arm is None or reference is None or arm is reference:
+        return ""
+    pair = found.versus(arm, reference)
     measured = found.measured(pair.arm)
     if measured is None or measured.reward_versus is None or measured.reward is None:
         return ""
