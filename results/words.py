@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import fisher_exact
 
-from lser.report.findings import Finding, StudyFindings, Versus, between, reached
+from lser.report.findings import Finding, StudyFindings, Versus, between
+from lser.report.measures import reached
 from lser.report.overview import overview
 from lser.report.panels import Arm, columns
 from lser.report.sentences import no_control

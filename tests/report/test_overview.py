@@ -12,7 +12,7 @@ from lser.report.findings import find_out
 from lser.report.overview import Overview, in_one_sentence, overview
 from lser.report.panels import studies
 from lser.report.sentences import no_control, unlearned
-from lser.report.tables import Table
+from lser.report.table import Table
 
 TAOBAO = {"name": "virtual-taobao"}
 

@@ -15,6 +15,7 @@ from lser.report.panels import Panel, Study, studies
 from lser.report.parts import headline_figure, panel_figures, sections_of
 from lser.report.sentences import standing
 from lser.report.style import count, listing
+from lser.report.table import Table
 
 QUESTION = "Which memory makes the better recommender, and is it worth its place?"
 _METHOD = (
@@ -120,7 +121,7 @@ def _demo_section(one: Finding) -> Section:
     return Section(one.panel.name, one.panel.title, _settings(one.panel), [], parts)
 
 
-def _first(found: Sequence[StudyFindings]) -> tuple[list[tables.Table], list[str]]:
+def _first(found: Sequence[StudyFindings]) -> tuple[list[Table], list[str]]:
     """The tables of the first screen, and the sentence above them."""
     table, claims = overview(found), claims_table(found)
     first = [one for one in (table.table if table else None, claims) if one is not None]
@@ -135,7 +136,7 @@ def _found(runs: Sequence[Record], seed: int) -> list[StudyFindings]:
     return found
 
 
-def _files(page: Page, more: Sequence[tables.Table]) -> dict[str, str | bytes]:
+def _files(page: Page, more: Sequence[Table]) -> dict[str, str | bytes]:
     parts = [part for section in page.sections for part in section.parts]
     figures = [figure for part in parts for figure in part.figures]
     written: dict[str, str | bytes] = {}

@@ -15,7 +15,7 @@ from lser.report.panels import Arm, columns
 from lser.report.sentences import compare, nothing_learned
 from lser.report.stats import Interval, holm, mean_t
 from lser.report.style import count, interval, listing, name_of, percent
-from lser.report.tables import Table
+from lser.report.table import Table
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "open"
 _MARKS = {HOLDS: "above", FAILS: "below", OPEN: "open"}

@@ -1,6 +1,5 @@
 """What each arm of a panel scored and what can be said of it against another, computed once."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,15 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lser.experiments.records import Record
-from lser.experiments.studies import ScoreScale
-from lser.report.panels import Arm, Panel, Study, columns, rng_for
+from lser.report.measures import fallen, mean_times, untrained
+from lser.report.panels import Arm, Panel, Study, rng_for
 from lser.report.stats import (
     Interval,
     bootstrap,
-    censored_median,
-    clopper_pearson,
-    first_at_or_above,
     holm,
     mean_t,
     paired_difference,
@@ -26,9 +21,7 @@ from lser.report.stats import (
 )
 
 FEW_SEEDS = 10  # below this a percentile bootstrap is visibly too narrow
-FALL = 0.1  # of the way from random to best: a run that ends further below its peak has fallen
 LEVEL = 0.05  # of a test
-PARTS = ("env", "replay", "learn", "evaluate")  # of a run's wall time
 
 
 class Versus(NamedTuple):
@@ -62,15 +55,6 @@ class Estimate:
     mean: Interval
     area: Interval | None
     versus: Versus | None
-
-
-class Reached(NamedTuple):
-    """How many runs reached a threshold, and after how many sessions (inf: not half of them)."""
-
-    threshold: float
-    share: Interval
-    runs: int
-    median_sessions: float
 
 
 class Measures(NamedTuple):
@@ -150,7 +134,7 @@ class Finding:
         for arm in self.panel.arms:
             values: dict[int, float] = getattr(arm, ends)
             for run in (run for run in arm.runs if run.seed in values):
-                first = _untrained(run)
+                first = untrained(run)
                 if first is not None:
                     found.setdefault(arm.name, []).append(values[run.seed] - start(first))
         return {name: mean_t(gains) for name, gains in found.items()}
@@ -161,7 +145,7 @@ class Finding:
 
         Runs of a fleet share their time with others and are left out.
         """
-        found = {arm.name: _mean_times(arm) for arm in self.panel.arms}
+        found = {arm.name: mean_times(arm) for arm in self.panel.arms}
         return {name: mean for name, mean in found.items() if mean}
 
     def _estimate(self, arm: Arm) -> Estimate:
@@ -275,54 +259,3 @@ def between(
         p=paired_p(differences),
         unpaired=welch(*values),
     )
-
-
-def reached(arm: Arm, threshold: float) -> Reached:
-    """The share of runs whose curve ever was at ``threshold`` or above, and when."""
-    times = [first_at_or_above(*columns(run), threshold) for run in arm.runs if run.curve]
-    hits = [hit for _, hit in times]
-    return Reached(
-        threshold=threshold,
-        share=clopper_pearson(sum(hits), len(hits)),
-        runs=len(hits),
-        median_sessions=censored_median([at for at, _ in times], hits),
-    )
-
-
-def fallen(arm: Arm, scale: ScoreScale | None) -> Interval | None:
-    """The share of runs that end clearly below their own best evaluation, on a known scale.
-
-    A fall is more than `FALL` of the way from random to best, and more than two standard errors of
-    the two evaluations.
-    """
-    if scale is None or not arm.areas:
-        return None
-    unit = scale.best.score - scale.random.score
-    falls = []
-    for run in (run for run in arm.runs if run.curve):
-        peak, final = max(run.curve, key=lambda line: line["metric"]), run.final or {}
-        noise = 2 * math.hypot(float(peak.get("metric_se", 0)), float(final.get("metric_se", 0)))
-        falls.append(peak["metric"] - final["metric"] > max(FALL * unit, noise))
-    return clopper_pearson(sum(falls), len(falls))
-
-
-def _untrained(run: Record) -> Mapping[str, float] | None:
-    """The evaluation of a run's policy before its first update."""
-    first = min(run.curve, key=lambda line: line["sessions"], default=None)
-    whole = first is not None and first.get("updates") == 0 and first.get("length", 0) > 0
-    return first if whole and "reward" in (first or {}) else None
-
-
-def _mean_times(arm: Arm) -> dict[str, float]:
-    finals = [run.final for run in arm.runs if not run.shared and run.final]
-    found = [
-        {**final["times"], "updates": final.get("updates") or 0}
-        for final in finals
-        if final.get("times")
-    ]
-    if not found or any(not entry.get("wall", 0) > 0 for entry in found):
-        return {}
-    return {
-        part: sum(float(entry.get(part, 0.0)) for entry in found) / len(found)
-        for part in (*PARTS, "wall", "cpu", "updates")
-    }

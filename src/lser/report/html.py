@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from lser.report.figures import Figure
-from lser.report.tables import Table
+from lser.report.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -11,7 +11,7 @@ from lser.report.panels import Panel
 from lser.report.sentences import nothing_learned
 from lser.report.stats import holm, mean_t
 from lser.report.style import MEMORIES, count, name_of, number
-from lser.report.tables import Table
+from lser.report.table import Table
 
 Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
