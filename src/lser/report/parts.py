@@ -102,7 +102,8 @@ def _figure(
 def _curves(found: Finding, name: str = "") -> Figure | None:
     if not any(arm.areas for arm in found.panel.arms):
         return None
-    text = f"{sentences.curves(found)} {sentences.caution(found)}".strip()
+    parts = (sentences.curves(found), sentences.caution(found), sentences.lines(found))
+    text = " ".join(part for part in parts if part)
     alt = f"Learning curves on {found.panel.place}: {name_of(found.panel.metric)} over sessions."
     return _figure(found, "curves", plots.curves(found), text, alt, name=name)
 

@@ -52,6 +52,15 @@ def curves(found: Finding) -> str:
     )
 
 
+def lines(found: Finding) -> str:
+    """What the straight lines of a figure stand for."""
+    scale = found.panel.scale
+    if scale is None:
+        return ""
+    constant = f"dash-dotted: {scale.constant.name}; " if scale.constant else ""
+    return f"Dotted: {scale.random.name}; {constant}dashed: {scale.best.name}."
+
+
 def forest(found: Finding) -> str:
     """Which arms of a panel differ from its reference, corrected for their number."""
     reference = found.panel.reference
