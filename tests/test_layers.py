@@ -11,7 +11,7 @@ ALLOWED = {
     "types": set(),
     "compiled": set(),
     "params": set(),
-    "random": {"compiled"},
+    "random": {"types", "compiled"},
     "files": {"compiled"},
     "theory": {"types"},
     "replay": {"types", "compiled", "random", "params", "files"},

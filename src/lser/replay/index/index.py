@@ -168,20 +168,16 @@ class BucketIndex:
         self._set(dim=dim, width=rows.shape[1])
         self._point("rows", rows)
         if projection is not None:
-            vectors, shift, scale = projection
-            self._set(bits=vectors.shape[1], columns=vectors.shape[1])
-            for name, array in (("vectors", vectors), ("shift", shift), ("scale", scale)):
+            self._set(plane_count=len(projection[0]))
+            for name, array in zip(("planes", "shift", "scale"), projection, strict=True):
                 self._point(name, array)
-        self._workspace_rows = 0
         self.make_workspace(1)
         calls.prepare()
 
     def make_workspace(self, rows: int) -> None:
         """Make room for packing a block of so many rows and their codes."""
-        if rows > self._workspace_rows:
-            width = int(self._header["width"][0])
-            self._point("workspace", np.empty(rows * (width + 1), np.float32))
-            self._workspace_rows = rows
+        self._point("workspace", np.empty(rows * (self._get("width") + 1), np.float32))
+        self._set(work_rows=rows)
 
     def make_room(self) -> None:
         """Reallocate what a kernel found no room in."""

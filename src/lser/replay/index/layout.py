@@ -34,7 +34,7 @@ _HEADER = (
     # the generator's state (an address), and counts of what was dropped and drawn
     *("rng", "one", "dropped", "draws", "items", "greedy", "filled", "fallbacks"),
     # for the calls that also hash and copy: the SimHash, the rows, and room for a block
-    *("dim", "bits", "columns", "vectors", "shift", "scale", "rows", "width", "workspace"),
+    *("dim", "plane_count", "planes", "shift", "scale", "rows", "width", "workspace", "work_rows"),
 )
 HEADER = np.dtype([(name, np.int64) for name in _HEADER])
 BUCKET = np.dtype(
