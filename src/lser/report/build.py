@@ -186,11 +186,11 @@ def _warnings(found: Sequence[Study]) -> list[str]:
             f"{count(len(unused), 'run')} left out, {failed} failed{spoilt}: see the end of the "
             "page."
         )
-    mixed = [clean(study.name) or "runs" for study in found if study.strays]
+    mixed = [clean(study.name) or "runs without a study" for study in found if study.strays]
     if mixed:
         lines.append(
-            f"The runs of {listing(mixed)} differ in more than what is compared; unlike runs are "
-            "not pooled, each setting stands apart."
+            f"Runs differ in more than what is compared, in {listing(mixed)}: unlike runs are not "
+            "pooled, each setting stands apart."
         )
     return lines
 
