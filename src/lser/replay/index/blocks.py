@@ -102,7 +102,7 @@ def block_at(h: Header, bucket: Num, b: Num) -> tuple[Num, Num]:
     return word >> 8, word & 255
 
 
-@kernel
+@inlined
 def describe(h: Header, bucket: Num, b: Num, at: Num, count: Num) -> None:
     """Write the directory's pair of block b."""
     words, pair = arena(h), buckets(h)[bucket].start + 2 * b
@@ -137,7 +137,7 @@ def close_block(h: Header, bucket: Num, b: Num) -> None:
         record.start, record.size_class, record.blocks = left, BLOCK, 0
 
 
-@kernel
+@inlined
 def begin_directory(h: Header, bucket: Num) -> None:
     """Put the run of a bucket under a directory, as its only block."""
     record = buckets(h)[bucket]
@@ -178,7 +178,7 @@ def split(h: Header, bucket: Num, b: Num, p: Num, key: Num) -> tuple[Num, Num]:
     return b, p
 
 
-@kernel
+@inlined
 def merge(h: Header, bucket: Num, b: Num) -> None:
     """Move the entries of block b + 1 to the end of block b, if both together leave room."""
     at, count = block_at(h, bucket, b)

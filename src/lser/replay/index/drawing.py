@@ -79,7 +79,7 @@ def fill(h: Header, state: UInt64, slots: Int64, have: Num) -> None:
     h.filled += len(slots) - have
 
 
-@kernel
+@inlined
 def draw_greedily(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     """The best of a bucket, best first."""
     have = min(buckets(h)[bucket].count, len(slots))

@@ -45,7 +45,7 @@ class BucketIndex:
         self.address = self._header.ctypes.data
         self.counts: Int64 = self._header.view(np.int64)[:2]
         self._held: dict[str, NDArray[Any]] = {}  # keeps alive what the header points to
-        self._set(capacity=len(ids), spare=-1, ranked=-1, one=1, classes=CLASSES)
+        self._set(capacity=len(ids), spare=-1, one=1, classes=CLASSES)
         self._point("ids", ids)
         self._point("rng", np.zeros(1, np.uint64))
         self._point("free_runs", np.full(CLASSES, -1, np.int64))
@@ -207,7 +207,6 @@ class BucketIndex:
             "buckets": (room, BUCKET),
             "listed_codes": (room, np.uint32),
             "listed_buckets": (room, np.int32),
-            "ranking": (room if self.rules.evict else 1, np.int32),
         }
         larger = {name: np.empty(length, dtype) for name, (length, dtype) in shapes.items()}
         table = np.full(1 << (2 * room - 1).bit_length(), -1, np.int64)

@@ -28,7 +28,6 @@ from lser.replay.index.layout import (
     link,
     listed_buckets,
     listed_codes,
-    ranking,
     unlink,
 )
 from lser.replay.index.sorted import NEWEST, delete_entry, delete_worst, insert, worst
@@ -74,57 +73,6 @@ def close_bucket(h: Header, bucket: Num) -> None:
     h.spare = bucket
 
 
-@inlined
-def evicted_before(left: Num, right: Num) -> Num:
-    """Whether a bucket loses an entry before another: the larger, then the smaller code."""
-    return left.count > right.count or (left.count == right.count and left.code < right.code)
-
-
-@kernel
-def rank_up(h: Header, at: Num) -> None:
-    """Restore the heap above a place whose bucket may have become larger."""
-    records, heap = buckets(h), ranking(h)
-    bucket = heap[at]
-    while at > 0 and evicted_before(records[bucket], records[heap[(at - 1) >> 1]]):
-        heap[at] = heap[(at - 1) >> 1]
-        records[heap[at]].rank = at
-        at = (at - 1) >> 1
-    heap[at] = bucket
-    records[bucket].rank = at
-
-
-@kernel
-def rank_down(h: Header, at: Num) -> None:
-    """Restore the heap below a place whose bucket may have become smaller."""
-    records, heap = buckets(h), ranking(h)
-    bucket = heap[at]
-    while True:
-        child = 2 * at + 1
-        if child >= h.ranked:
-            break
-        if child + 1 < h.ranked and evicted_before(records[heap[child + 1]], records[heap[child]]):
-            child += 1
-        if not evicted_before(records[heap[child]], records[bucket]):
-            break
-        heap[at] = heap[child]
-        records[heap[at]].rank = at
-        at = child
-    heap[at] = bucket
-    records[bucket].rank = at
-
-
-@kernel
-def rank_all(h: Header) -> None:
-    """Build the heap, at the first eviction: before the memory is full none is needed."""
-    heap, listed = ranking(h), listed_buckets(h)
-    h.ranked = h.occupied
-    for at in range(h.occupied):
-        heap[at] = listed[at]
-        buckets(h)[listed[at]].rank = at
-    for at in range(h.occupied // 2, -1, -1):
-        rank_down(h, at)
-
-
 @kernel
 def add(h: Header, code: Num, bucket: Num, word: Num) -> Num:
     """Add an entry, the newest, to the bucket of a code (-1: a new one), which has room."""
@@ -137,7 +85,7 @@ def add(h: Header, code: Num, bucket: Num, word: Num) -> Num:
     return bucket
 
 
-@kernel
+@inlined
 def shrink(h: Header, bucket: Num) -> None:
     """Move a bucket that became sparse into a smaller run, if there is one."""
     record = buckets(h)[bucket]
@@ -147,25 +95,18 @@ def shrink(h: Header, bucket: Num) -> None:
 
 
 @kernel
-def evict_for(h: Header, code: Num, key: Num) -> Num:
-    """Make room for a new code: the worst entry of the largest bucket goes."""
-    if h.ranked < 0:
-        rank_all(h)
-    heap = ranking(h)
-    bucket = np.int64(heap[0])
-    slot = worst(h, bucket) & SLOT
-    delete_worst(h, bucket)
-    if buckets(h)[bucket].count == 0:
-        close_bucket(h, bucket)
-        h.ranked -= 1
-        heap[0] = heap[h.ranked]
-    if h.ranked > 0:
-        rank_down(h, np.int64(0))
-    heap[h.ranked] = add(h, code, np.int64(-1), (key << 32) | slot)
-    h.ranked += 1
-    rank_up(h, h.ranked - 1)
-    shrink(h, bucket)  # last, or it could take the run that was kept for the newcomer
-    return slot
+def largest_bucket(h: Header) -> Num:
+    """The bucket with the most entries; of equally large ones, that of the smallest code.
+
+    A look at every bucket: this happens only at capacity, for a code never seen before.
+    """
+    records, listed = buckets(h), listed_buckets(h)
+    found = np.int64(listed[0])
+    for k in range(1, h.occupied):
+        record, best = records[listed[k]], records[found]
+        if record.count > best.count or (record.count == best.count and record.code < best.code):
+            found = np.int64(listed[k])
+    return found
 
 
 @kernel
@@ -205,7 +146,13 @@ def place(h: Header, code: Num, key: Num) -> Num:
     elif h.evict:
         if not room:
             return np.int64(NO_ROOM)
-        slot = evict_for(h, code, key)
+        largest = largest_bucket(h)
+        slot = worst(h, largest) & SLOT
+        delete_worst(h, largest)
+        if buckets(h)[largest].count == 0:
+            close_bucket(h, largest)
+        add(h, code, bucket, (key << 32) | slot)
+        shrink(h, largest)  # last, or it could take the run that was kept for the newcomer
     return slot
 
 

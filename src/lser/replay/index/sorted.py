@@ -29,7 +29,7 @@ NEWEST = -1
 LINE = 8  # words in a cache line
 
 
-@kernel
+@inlined
 def seek_block(h: Header, bucket: Num, key: Num, newer: Num) -> Num:
     """The block to which (key, id) belongs: the last that begins with a better entry, or 0."""
     record, words, ids = buckets(h)[bucket], arena(h), ids_of(h)
@@ -126,14 +126,14 @@ def last_block(h: Header, bucket: Num) -> Num:
     return max(buckets(h)[bucket].blocks - 1, 0)
 
 
-@kernel
+@inlined
 def worst(h: Header, bucket: Num) -> Num:
     """The worst entry of a bucket."""
     at, count = block_at(h, bucket, last_block(h, bucket))
     return arena(h)[at + count - 1]
 
 
-@kernel
+@inlined
 def delete_worst(h: Header, bucket: Num) -> None:
     """Take out the worst entry of a bucket."""
     b = last_block(h, bucket)
