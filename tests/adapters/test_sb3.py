@@ -15,12 +15,8 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import lser
-from lser.adapters.sb3 import (
-    LocalityReplayBuffer,
-    MemoryReplayBuffer,
-    QueryCallback,
-    TDErrorCallback,
-)
+from lser.adapters.sb3 import MemoryReplayBuffer, QueryCallback, TDErrorCallback
+from lser.catalogue import MEMORIES
 
 torch.set_num_threads(1)
 
@@ -103,7 +99,7 @@ def stacked(samples):
     return np.hstack([part.numpy() for part in samples[:5]])
 
 
-def model_of(algorithm, env, buffer=LocalityReplayBuffer, **knobs):
+def model_of(algorithm, env, buffer=MemoryReplayBuffer, **knobs):
     return algorithm(
         "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy",
         env,
@@ -121,10 +117,10 @@ def bazaar(n=1, **dials):
     return DummyVecEnv([partial(gym.make, "lser/Bazaar-v0", **DIALS, **dials)] * n)
 
 
-@pytest.mark.parametrize("memory", ["locality", "uniform", "per", "aer", "ser", "der"])
+@pytest.mark.parametrize("memory", [name for name in MEMORIES if name != "her"])
 @pytest.mark.parametrize("n", [1, 3])
 def test_transitions_come_out_as_they_went_in(memory, n):
-    knobs = {"bits": 1} if memory == "locality" else {}
+    knobs = {**MEMORIES[memory].test_knobs, **({"bits": 1} if "lser" in memory else {})}
     buffer = MemoryReplayBuffer(1000, BOX, ACTION, "cpu", n, memory=memory, seed=0, **knobs)
     rows = {row.tobytes() for row in fill(buffer, n=n).astype(np.float32)}
     buffer.td_errors = lambda data: np.ones(16)
@@ -140,7 +136,7 @@ def test_samples_have_the_shapes_and_types_of_the_librarys_own_buffer():
         for observation in (BOX, spaces.Box(0, 255, (2, 3), np.uint8), spaces.Discrete(5)):
             found = []
             obs = np.array([observation.sample()])
-            for kind in (ReplayBuffer, LocalityReplayBuffer):
+            for kind in (ReplayBuffer, MemoryReplayBuffer):
                 buffer = kind(10, observation, space, "cpu")
                 action = np.ones((1, size), space.dtype)
                 buffer.add(obs, obs, action, np.ones(1), np.zeros(1, bool), [{}])
@@ -154,7 +150,7 @@ def test_samples_have_the_shapes_and_types_of_the_librarys_own_buffer():
 
 def test_a_time_limit_is_no_end_unless_it_is_asked_to_be():
     for handled, expected in ((True, 0.0), (False, 1.0)):
-        buffer = LocalityReplayBuffer(10, BOX, ACTION, "cpu", 1, False, handled)
+        buffer = MemoryReplayBuffer(10, BOX, ACTION, "cpu", 1, False, handled)
         obs = np.ones((1, 3), np.float32)
         infos = [{"TimeLimit.truncated": True}]
         buffer.add(obs, obs, np.zeros((1, 2)), np.ones(1), np.ones(1, bool), infos)
@@ -173,7 +169,7 @@ def test_a_model_stores_leaving_and_cutting_off_apart_with_the_users_own_last_ob
 
 
 def test_capacity_is_shared_by_the_environments():
-    buffer = LocalityReplayBuffer(10, BOX, ACTION, "cpu", 3, unseen="evict", seed=0)
+    buffer = MemoryReplayBuffer(10, BOX, ACTION, "cpu", 3, unseen="evict", seed=0)
     fill(buffer, steps=9, n=3)
     assert buffer.memory.capacity == len(buffer.memory) == 9
     assert buffer.full
@@ -244,7 +240,7 @@ def test_dict_observations_come_back_as_they_were():
     space = Wares.observation_space
     space.seed(0)
     theirs = DictReplayBuffer(50, space, ACTION, "cpu", 2)
-    ours = LocalityReplayBuffer(50, space, ACTION, "cpu", 2, greedy=0.5, seed=0)
+    ours = MemoryReplayBuffer(50, space, ACTION, "cpu", 2, greedy=0.5, seed=0)
     seen = set()
     for step in range(10):
         many = [[space.sample() for _ in range(2)] for _ in range(2)]
@@ -290,7 +286,7 @@ def test_dqn_gets_its_discrete_actions_back_as_integers():
     assert 0 <= actions.min() <= actions.max() < DIALS["items"]
 
 
-@pytest.mark.parametrize("memory", ["locality", "per"])
+@pytest.mark.parametrize("memory", ["lser", "per"])
 def test_a_saved_buffer_continues_with_the_same_batches(tmp_path, memory):
     model = model_of(TD3, bazaar(), MemoryReplayBuffer, memory=memory)
     model.learn(60, callback=TDErrorCallback())
@@ -355,17 +351,19 @@ def test_a_memory_without_the_td_errors_it_needs_says_so_once():
 def test_what_cannot_work_is_refused_with_the_reason():
     for knobs, reason in (
         ({"optimize_memory_usage": True}, "optimize_memory_usage=True"),
-        ({"memory": "lser"}, "memory must be one of locality"),
-        ({"bitz": 3}, "LocalityReplay has no 'bitz'; it has bits"),
+        ({"memory": "locality"}, "unknown memory 'locality'; known: lser, uniform"),
+        ({"memory": 7}, "memory must be a name"),
+        ({"params": 7}, "params must be a LocalityParams"),
+        ({"bitz": 3}, "unknown parameter 'bitz'; did you mean bits"),
         ({"bits": 0}, "bits"),
-        ({"n_steps": 3}, "has no 'n_steps'"),
+        ({"n_steps": 3}, "unknown parameter 'n_steps'"),
     ):
         with pytest.raises(ValueError, match=reason):
             MemoryReplayBuffer(10, BOX, ACTION, "cpu", **knobs)
-    with pytest.raises(ValueError, match="must be a Box"):
-        LocalityReplayBuffer(10, spaces.Text(3), ACTION, "cpu")
+    with pytest.raises(ValueError, match="must be a Box.*FlattenObservation"):
+        MemoryReplayBuffer(10, spaces.Text(3), ACTION, "cpu")
     with pytest.raises(ValueError, match="actions"):
-        LocalityReplayBuffer(10, BOX, spaces.Discrete(2**25), "cpu")
+        MemoryReplayBuffer(10, BOX, spaces.Discrete(2**25), "cpu")
     with pytest.raises(ValueError, match="replay_buffer_class=MemoryReplayBuffer"):
         model_of(TD3, Counting(), None).learn(5, callback=QueryCallback())
 
@@ -400,7 +398,7 @@ def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
         gamma=0.9,
         policy_kwargs={"net_arch": [32, 32]},
         action_noise=NormalActionNoise(np.zeros(4), np.full(4, 0.3)),
-        replay_buffer_class=LocalityReplayBuffer,
+        replay_buffer_class=MemoryReplayBuffer,
         replay_buffer_kwargs={"bits": 6, "greedy": 0.9},
         seed=0,
     )
