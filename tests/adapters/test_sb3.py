@@ -55,6 +55,15 @@ class Counting(gym.Env):
         return self.observe(), float(self.t), self.t == self.last, self.t == self.limit, {}
 
 
+class Wanting(Counting):
+    """The goal, a reward of 3 or 6, is the last component of an observation."""
+
+    def observe(self):
+        seen = super().observe()
+        seen[-1] = 1.0 if self.t < 4 else 0.5
+        return seen
+
+
 class Wares(gym.Env):
     """A Dict of numbers and categories."""
 
@@ -120,7 +129,7 @@ def bazaar(n=1, **dials):
 @pytest.mark.parametrize("memory", [name for name in MEMORIES if name != "her"])
 @pytest.mark.parametrize("n", [1, 3])
 def test_transitions_come_out_as_they_went_in(memory, n):
-    knobs = {**MEMORIES[memory].test_knobs, **({"bits": 1} if "lser" in memory else {})}
+    knobs = {"bits": 1} if "lser" in memory or memory == "random-code" else {}
     buffer = MemoryReplayBuffer(1000, BOX, ACTION, "cpu", n, memory=memory, seed=0, **knobs)
     rows = {row.tobytes() for row in fill(buffer, n=n).astype(np.float32)}
     buffer.td_errors = lambda data: np.ones(16)
@@ -271,6 +280,37 @@ def test_continuous_algorithms_learn_from_several_users_at_once(algorithm):
     assert model.replay_buffer.memory.stats()["draws"] > 0
 
 
+@pytest.mark.parametrize("memory", [*MEMORIES, "toy_memory:NewestReplay"])
+def test_every_memory_trains_by_the_name_it_has_everywhere(memory):
+    knobs = {"goals": (3.0, 6.0)} if memory == "her" else {}
+    env = DummyVecEnv([partial(Wanting, last=7)] * 2)
+    model = model_of(TD3, env, memory=memory, **knobs)
+    before = model.actor.state_dict()["mu.0.weight"].clone()
+    model.learn(60, callback=[QueryCallback(), TDErrorCallback()])
+    assert model.replay_buffer.size() == 30
+    assert not torch.equal(before, model.actor.state_dict()["mu.0.weight"])
+    assert isinstance(model.replay_buffer.memory, MEMORIES[memory].load())
+
+
+def test_a_variants_name_sets_its_knobs_and_params_and_knobs_are_heard():
+    def params(**given):
+        return MemoryReplayBuffer(10, BOX, ACTION, "cpu", **given).memory.params
+
+    settings = lser.LocalityReplay.Params(bits=7, greedy=0.5)
+    assert params(memory="reward-top").codes == "constant"
+    assert params(memory="lser-p", params=settings, bits=3) == lser.LocalityReplay.Params(
+        bits=3, greedy=0.5, store="fifo"
+    )
+    assert params(memory="toy_memory:NewestReplay", span=2).span == 2
+    assert params(memory=lser.PrioritizedReplay, alpha=0.1).alpha == 0.1
+
+
+def test_td_errors_reach_a_memory_of_somebody_elses():
+    model = model_of(TD3, Counting(), memory="toy_memory:NewestReplay")
+    model.learn(40, callback=TDErrorCallback())
+    assert len(model.replay_buffer.memory.told) >= model._n_updates - 1
+
+
 def test_dict_observations_train():
     model = model_of(SAC, DummyVecEnv([Wares, Wares]))
     model.learn(60, callback=QueryCallback())
@@ -346,6 +386,8 @@ def test_a_memory_without_the_td_errors_it_needs_says_so_once():
     with pytest.warns(UserWarning, match="callback=TDErrorCallback") as caught:
         model.learn(60)
     assert len(caught) == 1
+    assert "memory='per'" in str(caught[0].message)
+    model_of(TD3, Counting(), memory="der", prioritized=False).learn(60)  # warns of nothing
 
 
 def test_what_cannot_work_is_refused_with_the_reason():

@@ -34,6 +34,8 @@ DIALS = {
     "sparsity": 0.05,
     "state_dependence": 0.3,
 }
+WITH_ROWS = {"aer", "der", "der-uniform", "her"}
+OFFERED = [*sorted(set(MEMORIES) - WITH_ROWS), "toy_memory:NewestReplay"]
 FIELDS = ("obs", "act", "rew", "obs_next", "terminated", "truncated", "done")
 
 
@@ -82,8 +84,9 @@ def rows(batch):
     return [row.tobytes() for row in np.hstack([*columns, batch.info.note[:, None]])]
 
 
-def filled(n=2, blocks=30, size=1000, **knobs):
-    buffer = MemoryReplayBuffer("lser", size, n, **{"bits": 4, **knobs})
+def filled(memory="lser", n=2, blocks=30, size=1000, **knobs):
+    knobs = {"bits": 4, **knobs} if memory == "lser" else knobs
+    buffer = MemoryReplayBuffer(memory, size, n, **knobs)
     for seed in range(blocks):
         buffer.add(steps(n, seed))
     return buffer
@@ -127,6 +130,63 @@ def test_transitions_come_out_as_they_went_in_with_all_their_fields(n):
     assert len(buffer) == 40 * n
     assert set(rows(buffer[:])) == given
     np.testing.assert_array_equal(buffer.rew[slots], batch.rew)
+
+
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_gives_back_what_it_was_given(memory):
+    buffer, held = MemoryReplayBuffer(memory, 40, 2), {}
+    for seed in range(40):
+        batch = steps(2, seed)
+        held |= dict(zip(buffer.add(batch)[0].tolist(), rows(batch), strict=True))
+    batch, slots = buffer.sample(32)
+    assert rows(batch) == [held[slot] for slot in slots.tolist()]
+    assert rows(buffer[:]) == [held[slot] for slot in range(40)]
+
+
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_trains(memory):
+    buffer = MemoryReplayBuffer(memory, 60, 2)
+    algo = algorithm(Counting())
+    before = [p.clone() for p in algo.policy.parameters()]
+    train(buffer, 60, algo=algo)
+    assert len(buffer) == len(buffer.memory) == 60
+    assert any(not torch.equal(a, b) for a, b in zip(before, algo.policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("memory", "knobs", "why"),
+    [
+        ("aer", {}, "needs rows of its own"),
+        ("der", {}, "needs rows of its own"),
+        ("der-uniform", {}, "needs rows of its own"),
+        ("her", {}, "goals need rows"),
+        ("ser", {"strategy": "coverage"}, "strategy='coverage' needs rows"),
+    ],
+)
+def test_a_memory_that_needs_rows_of_its_own_is_refused_with_the_reason(memory, knobs, why):
+    with pytest.raises(ValueError, match=f"memory='{memory}' cannot be used with Tianshou.*{why}"):
+        MemoryReplayBuffer(memory, 10, **knobs)
+
+
+def test_prioritized_replay_gets_td_errors_and_gives_weights():
+    buffer = filled("per", alpha=1.0, beta=1.0)
+    batch, slots = buffer.sample(16)
+    assert batch.weight.tolist() == [1.0] * 16  # all newcomers count the same
+    buffer.update_weight(np.arange(60), torch.where(torch.arange(60) == 7, 50.0, 1e-3))
+    batch, slots = buffer.sample(200)
+    assert (slots == 7).mean() > 0.9
+    assert batch.weight.min() < 0.1 < batch.weight.max() == 1.0
+    assert "weight" not in buffer[:].get_keys()
+
+
+def test_training_reports_td_errors_to_memories_that_hear_and_to_no_others():
+    buffer = MemoryReplayBuffer("toy_memory:NewestReplay", 200, 2)
+    train(buffer)
+    assert len(buffer.memory.told) >= 50
+    assert all(errors.shape == (64,) for errors in buffer.memory.told)
+    deaf = filled()
+    assert not hasattr(deaf, "update_weight")
+    assert "weight" not in deaf.sample(4)[0].get_keys()
 
 
 @pytest.mark.parametrize("order", ["reward", "return"])
@@ -296,6 +356,20 @@ def test_observations_may_be_dicts():
     np.testing.assert_array_equal(batch.obs.taste, buffer.obs.taste[slots])
 
 
+def discrete(memory):
+    """A buffer of transitions whose observations are numbers of categories."""
+    buffer, step = MemoryReplayBuffer(memory, 10, 2), steps(2)
+    step.obs, step.obs_next = np.array([1, 2]), np.array([2, 0])
+    buffer.add(step)
+    return buffer
+
+
+def test_a_memory_without_locality_takes_numbers_of_categories():
+    batch, _ = discrete("per").sample(8)
+    assert batch.obs.dtype == np.int64
+    assert set(batch.obs.tolist()) <= {1, 2}
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -307,7 +381,10 @@ def test_observations_may_be_dicts():
         (lambda: filled().prev(np.arange(3)), ValueError, "frame stacking"),
         (lambda: filled().dropnull(), ValueError, "taken out"),
         (lambda: filled().add(Batch(obs=np.zeros((2, 3)))), ValueError, "lacks.*obs_next"),
-        (lambda: filled(n=3).add(steps(2)), ValueError, "3 environments"),
+        (lambda: filled(n=3).add(steps(2)), ValueError, "3 environments .buffer_num=3"),
+        (lambda: MemoryReplayBuffer("lsr", 10), ValueError, "did you mean"),
+        (lambda: MemoryReplayBuffer(10, 4), ValueError, "memory must be a name"),
+        (lambda: discrete("lser"), ValueError, "one-hot"),
     ],
 )
 def test_what_cannot_work_is_refused_with_its_reason(make, error, words):

@@ -2,6 +2,8 @@
 
 import io
 import pickle
+import runpy
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -20,12 +22,14 @@ from torchrl.modules import MLP, ValueOperator
 from torchrl.objectives import DDPGLoss, SoftUpdate
 
 import lser
-from lser.adapters.torchrl import Keys, PrioritySampler, memory_pair
+from lser.adapters.torchrl import Keys, memory_pair
 from lser.catalogue import MEMORIES
 
 torch.set_num_threads(1)
 
 WIDTH, SIZE = 3, 2
+WITH_ROWS = {"aer", "der", "der-uniform", "her"}
+OFFERED = [*sorted(set(MEMORIES) - WITH_ROWS), "toy_memory:NewestReplay"]
 DIALS = {
     "items": 100,
     "features": 4,
@@ -96,6 +100,87 @@ def test_transitions_come_out_as_they_went_in_with_all_their_fields(kind):
     assert found["next", "terminated"].dtype == torch.bool
     assert set(rows(found)) <= set(rows(data))
     assert torch.equal(found["note"], rb.storage[found["index"]]["note"])
+
+
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_gives_back_what_it_was_given(memory):
+    rb, data = buffer_of(memory, 40), block(100)
+    slots = rb.extend(data)
+    for slot, one in zip(slots.tolist(), rows(data), strict=True):
+        assert slot < 0 or rows(rb.storage[slot : slot + 1]) == [one]
+    found = rb.sample() if "query" not in MEMORIES[memory].needs else draw(rb, torch.zeros(WIDTH))
+    assert set(rows(found)) <= set(rows(data))
+    found["td_error"] = torch.ones(16)
+    rb.update_tensordict_priority(found)
+    rb.add(block(1, 7)[0])
+    assert len(rb) == len(rb.sampler.memory) == 40
+
+
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_trains(memory):
+    actor = TensorDictModule(mlp(WIDTH, SIZE), in_keys=["observation"], out_keys=["action"])
+    critic = ValueOperator(mlp(WIDTH + SIZE, 1), in_keys=["observation", "action"])
+    loss = DDPGLoss(actor, critic, delay_actor=True, delay_value=True)
+    loss.make_value_estimator(gamma=0.9)
+    targets, optim = SoftUpdate(loss, tau=0.01), torch.optim.Adam(loss.parameters(), 1e-3)
+    rb = buffer_of(memory, 50)
+    for seed in range(12):
+        data = block(6, seed)
+        rb.extend(data)
+        rb.sampler.query = data["next", "observation"]
+        found = rb.sample()
+        values = loss(found)
+        optim.zero_grad()
+        (values["loss_actor"] + values["loss_value"]).backward()
+        optim.step()
+        targets.step()
+        rb.update_tensordict_priority(found)  # DDPGLoss has put its "td_error" there
+    assert len(rb) == 50
+    assert all(torch.isfinite(p).all() for p in loss.parameters())
+
+
+@pytest.mark.parametrize(
+    ("memory", "knobs", "why"),
+    [
+        ("aer", {}, "needs rows of its own"),
+        ("der", {}, "needs rows of its own"),
+        ("der-uniform", {}, "needs rows of its own"),
+        ("her", {}, "goals need rows"),
+        ("ser", {"strategy": "coverage"}, "strategy='coverage' needs rows"),
+    ],
+)
+def test_a_memory_that_needs_rows_of_its_own_is_refused_with_the_reason(memory, knobs, why):
+    with pytest.raises(ValueError, match=f"memory='{memory}' cannot be used with TorchRL.*{why}"):
+        memory_pair(memory, 10, WIDTH, **knobs)
+    with pytest.raises(ValueError, match="lie in TorchRL's storage"):
+        memory_pair("uniform", 10, WIDTH, storage="memmap", path="rows")
+
+
+def test_newcomers_without_a_td_error_keep_the_memorys_own_idea_of_them():
+    rb = buffer_of("per", 64)
+    rb.extend(block(8))
+    rb.update_priority(torch.arange(8), torch.full((8,), 3.0))
+    before = rb.sampler.memory.largest
+    for seed in range(5):
+        rb.add(block(1, seed)[0])
+    rb.update_tensordict_priority(rb.sample())  # somebody forgot the TD errors
+    assert rb.sampler.memory.largest == before
+    with pytest.raises(ValueError, match="td_errors must be finite"):
+        rb.update_priority(torch.arange(2), torch.tensor([1.0, float("nan")]))
+
+
+def test_a_memory_without_locality_takes_numbers_of_categories():
+    assert len(discrete("uniform")) == 8
+
+
+def test_td_errors_reach_a_memory_of_somebody_elses():
+    rb = buffer_of("toy_memory:NewestReplay", span=2)
+    rb.extend(block(30))
+    found = rb.sample()
+    assert set(found["index"].tolist()) <= {28, 29}
+    found["td_error"] = torch.arange(16.0)
+    rb.update_tensordict_priority(found)
+    assert rb.sampler.memory.told[-1].tolist() == list(range(16))
 
 
 @pytest.mark.parametrize("order", ["reward", "return"])
@@ -360,6 +445,16 @@ def click_rate(act, seed=99, users=64, pages=12):
         seen, reward, *_ = env.step(act(seen))
         clicks += reward.sum()
     return clicks / (users * pages * DIALS["slate"])
+
+
+def test_the_example_stores_numbers_and_no_graph(monkeypatch, capsys):
+    example = Path(__file__).parents[2] / "examples" / "04_torchrl.py"
+    monkeypatch.setattr("sys.argv", [str(example), "130"])
+    rb = runpy.run_path(str(example))["rb"]
+    assert capsys.readouterr().out.startswith("clicks per session")
+    assert len(rb) > 100
+    for row in rb.storage[:].values(include_nested=True, leaves_only=True):
+        assert not row.requires_grad
 
 
 @pytest.mark.slow
