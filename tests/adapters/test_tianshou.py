@@ -172,9 +172,9 @@ def test_prioritized_replay_gets_td_errors_and_gives_weights():
     buffer = filled("per", alpha=1.0, beta=1.0)
     batch, slots = buffer.sample(16)
     assert batch.weight.tolist() == [1.0] * 16  # all newcomers count the same
-    buffer.update_weight(np.arange(60), torch.where(torch.arange(60) == 7, 50.0, 1e-3))
+    buffer.update_weight(np.arange(60), torch.where(torch.arange(60) == 7, 50.0, 0.1))
     batch, slots = buffer.sample(200)
-    assert (slots == 7).mean() > 0.9
+    assert (slots == 7).mean() > 0.8
     assert batch.weight.min() < 0.1 < batch.weight.max() == 1.0
     assert "weight" not in buffer[:].get_keys()
 
