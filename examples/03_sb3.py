@@ -1,6 +1,6 @@
 """LSER inside Stable-Baselines3: one argument more than you already pass.
 
-pip install 'lser[sb3]'; python examples/03_sb3.py [steps]
+pip install -e '.[sb3]'; python examples/03_sb3.py [steps]
 """
 
 import sys

@@ -1,6 +1,6 @@
 """LSER inside TorchRL: a sampler and a writer over one index, the data in TorchRL's storage.
 
-pip install 'lser[torchrl]'; python examples/04_torchrl.py [steps]
+pip install -e '.[torchrl]'; python examples/04_torchrl.py [steps]
 """
 
 import sys

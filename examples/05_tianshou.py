@@ -1,6 +1,6 @@
 """LSER inside Tianshou: another buffer in your collector, the trainer as it was.
 
-pip install 'lser[tianshou]'; python examples/05_tianshou.py [steps]
+pip install -e '.[tianshou]'; python examples/05_tianshou.py [steps]
 """
 
 import sys

@@ -26,7 +26,7 @@ try:
     from stable_baselines3.common.vec_env import VecNormalize
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lser.adapters.sb3 needs Stable-Baselines3: pip install 'lser[sb3]'", name=error.name
+        "lser.adapters.sb3 needs Stable-Baselines3: pip install stable-baselines3", name=error.name
     ) from error
 
 Array = NDArray[Any]

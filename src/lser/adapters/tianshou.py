@@ -27,7 +27,7 @@ try:
     from tianshou.data.types import RolloutBatchProtocol
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lser.adapters.tianshou needs Tianshou: pip install 'lser[tianshou]'", name=error.name
+        "lser.adapters.tianshou needs Tianshou: pip install tianshou", name=error.name
     ) from error
 
 Added = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]

@@ -26,7 +26,7 @@ try:
     from torchrl.data.replay_buffers.writers import Writer
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lser.adapters.torchrl needs TorchRL: pip install 'lser[torchrl]'", name=error.name
+        "lser.adapters.torchrl needs TorchRL: pip install torchrl", name=error.name
     ) from error
 
 __all__ = ["Keys", "MemorySampler", "MemoryWriter", "PrioritySampler", "memory_pair"]
