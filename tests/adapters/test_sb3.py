@@ -311,6 +311,29 @@ def test_td_errors_reach_a_memory_of_somebody_elses():
     assert len(model.replay_buffer.memory.told) >= model._n_updates - 1
 
 
+def test_a_class_that_keeps_the_protocol_and_no_more_will_do():
+    class Plain:
+        """Without seed and Params."""
+
+        def __init__(self, capacity, observation_dim, action_dim, *, bits):
+            self.inner = lser.LocalityReplay(capacity, observation_dim, action_dim, bits=bits)
+            self.capacity = capacity
+            self.extend, self.sample = self.inner.extend, self.inner.sample
+            self.told = 0
+
+        def __len__(self):
+            return len(self.inner)
+
+        def update(self, ids, td_errors):
+            self.told += 1
+
+    model = model_of(TD3, Counting(), memory=Plain, bits=3)
+    model.learn(40, callback=TDErrorCallback())
+    assert model.replay_buffer.memory.told >= model._n_updates - 1 > 0
+    with pytest.raises(ValueError, match="Plain has no Params"):
+        MemoryReplayBuffer(10, BOX, ACTION, "cpu", memory=Plain, params=3)
+
+
 def test_dict_observations_train():
     model = model_of(SAC, DummyVecEnv([Wares, Wares]))
     model.learn(60, callback=QueryCallback())

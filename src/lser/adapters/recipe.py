@@ -1,6 +1,7 @@
 """Which memory an adapter was asked for: by the catalogue's names, with the memory's own knobs."""
 
 import dataclasses
+import inspect
 from copy import deepcopy
 from typing import Any, NoReturn
 
@@ -43,6 +44,8 @@ class Recipe:
         if kind is None:
             if params is not None:
                 raise ValueError(f"params={params!r}: {self.name} has no Params")
+            if "seed" not in inspect.signature(self.kind).parameters:
+                del self.options["seed"]
             return
         if params is not None and not isinstance(params, kind):
             raise ValueError(f"params must be a {kind.__qualname__}, got {params!r}")
