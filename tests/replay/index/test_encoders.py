@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
-from twin import code_of
 
 from lser.replay import E2LSH, SimHash
+from lser.replay.index.reference import code_of
 
 RNG = np.random.default_rng(0)
 
@@ -16,7 +16,7 @@ def test_a_simhash_bit_is_the_sign_of_its_projection(bits):
     x = RNG.standard_normal((50, 5)).astype(np.float32)
     x[0] = 0
     assert encoder.hyperplanes.shape == (bits, 5)
-    assert encoder.encode(x).tolist() == [code_of(encoder.hyperplanes, s) for s in x]
+    assert encoder.encode(x).tolist() == [code_of(encoder.hyperplanes.tolist(), s) for s in x.tolist()]
     assert encoder.encode(x)[0] == 0
 
 
