@@ -5,7 +5,7 @@ import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,7 @@ def survives_two_threads(subject: Subject) -> None:
         action[:, 1] = observation[:, 0]  # a row half old and half new would break this
     seen = len(columns[0])
     wrong: list[str] = []
+    written = Event()
 
     def write() -> None:
         try:
@@ -184,10 +185,14 @@ def survives_two_threads(subject: Subject) -> None:
                 memory.extend(*block)
         except Exception as error:
             wrong.append(f"extend raised {error!r}")
+        written.set()
 
     def read() -> None:
+        draws = 0
         try:
-            for block in blocks:
+            while not wrong and (draws < len(blocks) or not written.is_set()):
+                block = blocks[draws % len(blocks)]
+                draws += 1
                 batch = memory.sample(BATCH, block[0][0])
                 fresh = batch.action[:, 0] >= seen
                 if not np.array_equal(batch.action[fresh, 1], batch.observation[fresh, 0]):

@@ -167,7 +167,7 @@ class LocalityReplay(Memory):
     def begin(self) -> None:
         """An empty index over the store's ids, and the encoder."""
         p = self.params
-        self.greedy = p.greedy
+        self.greedy = float(p.greedy)
         if self.encoder is None:
             self.encoder = _encoder(p, self.store.observation_dim, self.seed)
         discount = _DISCOUNT if p.discount is None else p.discount
