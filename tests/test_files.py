@@ -86,7 +86,9 @@ def test_another_version_is_refused_by_number(saved, version):
     whole = bytearray(saved.read_bytes())
     whole[8:12] = struct.pack("<I", version)
     saved.write_bytes(whole)
-    with pytest.raises(ValueError, match=f"format version {version}; this release reads {files.VERSION}"):
+    with pytest.raises(
+        ValueError, match=f"format version {version}; this release reads {files.VERSION}"
+    ):
         load_replay(saved)
 
 

@@ -1,7 +1,7 @@
 """The contract of memories, to hold your own to: ``python -m lser.testing my_package:MyReplay``.
 
-`subject` says what is tested, `traffic` is what it is fed, `contract`, `refusals` and `uses` are the
-checks: plain functions that raise `Broken`, without pytest. In a test of your own:
+`subject` says what is tested and `traffic` what it is fed; `contract`, `refusals` and `uses` are
+the checks: plain functions that raise `Broken`, without pytest. In a test of your own:
 
     @pytest.mark.parametrize("check", lser.testing.CHECKS, ids=lambda check: check.__name__)
     def test_contract(check):

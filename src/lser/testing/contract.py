@@ -99,12 +99,20 @@ def replays_what_it_holds(subject: Subject) -> None:
     for query in columns[0]:
         batch = memory.sample(20, query)
         serials = batch.action[:, 0].astype(int)
-        for at, kept in ((0, np.s_[:, :-1]), (1, np.s_[:]), (3, np.s_[:, :-1]), (4, np.s_[:]), (5, np.s_[:])):
+        for at, kept in (
+            (0, np.s_[:, :-1]),
+            (1, np.s_[:]),
+            (3, np.s_[:, :-1]),
+            (4, np.s_[:]),
+            (5, np.s_[:]),
+        ):
             same = np.array_equal(batch[at][kept], columns[at][serials][kept])
             require(same, f"{batch._fields[at]} is not what was added")
         for identity, serial in zip(batch.ids.tolist(), serials.tolist(), strict=True):
             # a memory may keep copies, which have ids of their own
-            require(known.get(identity, serial) == serial, f"id {identity} is of another transition")
+            require(
+                known.get(identity, serial) == serial, f"id {identity} is of another transition"
+            )
         drawn.update(batch.ids.tolist())
     held = set(np.asarray(memory.state().arrays["ids"]).tolist())
     require(drawn <= held and len(drawn) <= len(memory), "it replays what it no longer holds")
@@ -133,7 +141,7 @@ def goes_on_in_copies(subject: Subject) -> None:
     ways: dict[str, Callable[[Any], Any]] = {
         "made from its state": lambda memory: type(memory).from_state(memory.state()),
         "copied": copy.deepcopy,
-        "pickled": lambda memory: pickle.loads(pickle.dumps(memory)),  # noqa: S301
+        "pickled": lambda memory: pickle.loads(pickle.dumps(memory)),
     }
     for way, copied in ways.items():
         memory, columns, _, rng = life_of(subject)
@@ -144,9 +152,7 @@ def goes_on_in_copies(subject: Subject) -> None:
         require(Snapshot(apart) == before, f"{way}, it changes with the original")
 
 
-def _go_on_alike(
-    memory: Any, other: Any, rng: np.random.Generator, first: int, way: str
-) -> None:
+def _go_on_alike(memory: Any, other: Any, rng: np.random.Generator, first: int, way: str) -> None:
     require(Snapshot(memory) == Snapshot(other), f"{way}, it has another state")
     for block in blocks_of(rng, 12, first=first):
         for each in (memory, other):

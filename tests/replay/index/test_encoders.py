@@ -16,7 +16,9 @@ def test_a_simhash_bit_is_the_sign_of_its_projection(bits):
     x = RNG.standard_normal((50, 5)).astype(np.float32)
     x[0] = 0
     assert encoder.hyperplanes.shape == (bits, 5)
-    assert encoder.encode(x).tolist() == [code_of(encoder.hyperplanes.tolist(), s) for s in x.tolist()]
+    assert encoder.encode(x).tolist() == [
+        code_of(encoder.hyperplanes.tolist(), s) for s in x.tolist()
+    ]
     assert encoder.encode(x)[0] == 0
 
 

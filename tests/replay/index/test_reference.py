@@ -1,4 +1,4 @@
-"""The same random traffic through `LocalityReplay` and the plain reference: same memory, same draws."""
+"""Random traffic leaves `LocalityReplay` and the plain reference with the same memory and draws."""
 
 import numpy as np
 import pytest

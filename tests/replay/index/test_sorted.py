@@ -6,7 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from lser.replay.index import blocks, placing, sorted as ordered
+from lser.replay.index import blocks, placing
+from lser.replay.index import sorted as ordered
 from lser.replay.index.dump import in_order
 from lser.replay.index.index import BucketIndex, Rules
 from lser.replay.index.layout import LEAST

@@ -121,7 +121,9 @@ def test_neighbours_are_counted_as_by_brute_force():
 def test_a_batch_takes_half_from_each_part():
     replay = SelectiveReplay(20, 1, 1)
     add(replay, np.zeros((10, 1)))
-    assert set((replay.sample(50).ids // 20).tolist()) <= set(range(10))  # nothing in the long term yet
+    assert set((replay.sample(50).ids // 20).tolist()) <= set(
+        range(10)
+    )  # nothing in the long term yet
     add(replay, np.zeros((30, 1)))
     newest, kept = parts(replay)
     ids = replay.sample(64).ids // 20
