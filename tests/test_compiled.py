@@ -84,6 +84,29 @@ def test_a_kernel_is_not_compiled_again_when_other_sources_change(copy):
     assert run(copy, call) == "6.0 0"
 
 
+DRAW = """
+import numpy as np
+from numba.core import event
+with event.install_recorder("numba:compile") as compilations:
+    from lser.simulators.recsim.draws import make_keys
+    keys = np.empty(1, np.uint64)
+    make_keys(np.array([0.5]), keys)
+    print(keys[0], sum(1 for _, e in compilations.buffer if e.is_start))
+"""
+
+
+def test_simulators_follow_their_sources_too(tmp_path):
+    """The whole package: an edit of the mixing function, and one of another simulator."""
+    shutil.copytree(PACKAGE, tmp_path / "lser", ignore=shutil.ignore_patterns("__pycache__"))
+    before = run(tmp_path, DRAW).split()[0]
+    other = tmp_path / "lser" / "simulators" / "bazaar" / "world.py"
+    other.write_text(other.read_text() + "\n# edited\n")
+    assert run(tmp_path, DRAW) == f"{before} 0"
+    mixing = tmp_path / "lser" / "random.py"
+    mixing.write_text(mixing.read_text().replace("np.uint64(27)", "np.uint64(26)"))
+    assert run(tmp_path, DRAW).split()[0] != before
+
+
 def test_kernels_outside_of_the_package_see_changes_in_it(copy):
     text = (copy / "lser" / "caller.py").read_text()
     (copy / "caller.py").write_text(text)
@@ -192,12 +215,26 @@ def test_everything_runs_where_no_cache_can_be_written(tmp_path, part):
         (folder / "__pycache__").write_text("no folder")
     home = tmp_path / "home"
     home.write_text("no folder")
-    said = "import lser.compiled as c; print(c._announcer.cached)"
+    heard = "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')"
     printed = run(
         tmp_path,
-        f"{USES[part]}\n{said}",
+        f"{heard}\n{USES[part]}",
         HOME=str(home),
         XDG_CACHE_HOME=str(home),
         PYTHONDONTWRITEBYTECODE="1",
     )
-    assert printed == "3\nFalse"
+    message, result = printed.splitlines()
+    assert message.startswith("compiling with Numba at every start")
+    assert "NUMBA_CACHE_DIR" in message
+    assert result == "3"
+
+
+def test_the_first_compilation_is_announced_once(copy):
+    code = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+from lser import caller
+caller.twice(3.0), caller.twice(3)
+"""
+    assert run(copy, code) == "compiling with Numba: once, then cached on disk"
+    assert not run(copy, code), "nothing is compiled the second time"

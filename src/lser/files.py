@@ -1,8 +1,8 @@
-"""One file format: versioned, checksummed, written atomically, and never pickle.
+"""One file per memory or agent: versioned, checksummed, written atomically, and never pickle.
 
 Layout, little-endian: magic (8 bytes), version (u32), length of the header (u32), CRC-32 of the
 header (u32), the header (JSON: kind, config, and name, dtype, shape of every array), then the
-arrays, each starting at a multiple of 64 and followed by its `Checksum` (u64).
+arrays, each starting at a multiple of 64 and followed by its checksum (XXH3, u64).
 """
 
 import json
@@ -17,21 +17,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from lser.compiled import Num, UInt64, kernel
-
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
-VERSION = 3
+VERSION = 4
 _PREFIX = struct.Struct("<8sIII")
 _ALIGN = 64
 _PART = 2**22
-LENGTH = 8  # of a word and of the checksum, in bytes
+_LENGTH = 8  # of a checksum
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 
 
 class State(NamedTuple):
-    """A memory or an agent as plain data: JSON-able settings and named arrays.
+    """A memory or an agent as plain data, as a file holds it: settings and named arrays.
 
     The arrays may be views of the object itself: file or copy them before its next change.
     """
@@ -45,46 +44,6 @@ class State(NamedTuple):
         if not isinstance(config, dict):
             raise ValueError(f"the state has no settings {name!r}")
         return State(config, self.arrays)
-
-
-@kernel
-def _sum(words: UInt64, first: Num) -> Num:
-    """The sum of words (n,), of which the first is word `first` of the whole."""
-    total = np.uint64(0)
-    for k in range(len(words)):
-        x = words[k] + (np.uint64(first) + np.uint64(k)) * np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)  # as in SplitMix64
-        total += x ^ (x >> np.uint64(32))
-    return total
-
-
-class Checksum:
-    """A 64-bit checksum at the speed of memory: CRC-32 would take as long as writing the file.
-
-    The sum over all words of a bijection of word and place: a change within one word never goes
-    unnoticed, any other with probability 2**-64. Sums of integers may be taken in any order, so it
-    runs in vector registers. Not a defence against forgery. Bytes are given part by part; all
-    parts but the last are multiples of eight.
-    """
-
-    def __init__(self) -> None:
-        self._total = self._words = 0
-
-    def update(self, part: memoryview) -> None:
-        """Take in the next part; the last word is completed with zeros."""
-        whole = len(part) // LENGTH * LENGTH
-        self._add(np.frombuffer(part[:whole], np.uint64))
-        if whole < len(part):
-            rest = bytes(part[whole:]).ljust(LENGTH, b"\0")
-            self._add(np.frombuffer(rest, np.uint64))
-
-    def _add(self, words: UInt64) -> None:
-        self._total = (self._total + int(_sum(words, self._words))) % 2**64
-        self._words += len(words)
-
-    def digest(self) -> bytes:
-        """The checksum of everything so far, eight bytes."""
-        return self._total.to_bytes(LENGTH, "little")
 
 
 def save(path: str | Path, kind: str, state: State, *, sync: bool = False) -> None:
@@ -105,7 +64,7 @@ def save(path: str | Path, kind: str, state: State, *, sync: bool = False) -> No
             file.write(prefix + header)
             for array in arrays.values():
                 file.write(b"\0" * (-file.tell() % _ALIGN))
-                checksum = Checksum()
+                checksum = xxhash.xxh3_64()
                 for part in _parts(array):
                     checksum.update(part)
                     file.write(part)
@@ -185,14 +144,14 @@ def _read_array(
         raise _broken(path, f"the padding before array {name!r} is not zero")
     kind = np.dtype(str(dtype))
     length = math.prod(shape) * kind.itemsize
-    if file.tell() + length + LENGTH > size:  # before asking for the memory
+    if file.tell() + length + _LENGTH > size:  # before asking for the memory
         raise _broken(path, f"it ends inside array {name!r}")
     array = np.empty(shape, kind)
-    checksum = Checksum()
+    checksum = xxhash.xxh3_64()
     for part in _parts(array):
         file.readinto(part)
         checksum.update(part)
-    if file.read(LENGTH) != checksum.digest():
+    if file.read(_LENGTH) != checksum.digest():
         raise _broken(path, f"array {name!r} does not match its checksum")
     return array
 

@@ -100,3 +100,9 @@ def test_memory_grows_linearly_in_users() -> None:
 
     peak(10)  # compiles
     assert peak(80_000) < 2.2 * peak(40_000)
+
+
+def test_an_index_that_finds_too_few_items_says_so() -> None:
+    index = FaissIndex(vectors(500, 0), probes=1)
+    with pytest.raises(RuntimeError, match="found fewer than 400 items; use index='exact'"):
+        index.search(vectors(2, 1), 400)

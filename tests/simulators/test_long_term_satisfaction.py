@@ -310,3 +310,14 @@ def test_a_catalogue_that_does_not_fit_is_refused() -> None:
         Params(resample_documents=False, catalogue=(0.5,))
     with pytest.raises(ValueError, match="catalogue"):
         Params(resample_documents=False, catalogue=(1.5,) * 20)
+
+
+def test_the_optimum_of_one_document_is_that_of_showing_it():
+    """A catalogue of one leaves no choice: random and best agree, and more clickbait is another."""
+    params = [
+        Params(num_candidates=1, resample_documents=False, catalogue=(bait,)) for bait in (0.0, 1.0)
+    ]
+    returns = [expected_returns(p) for p in params]
+    for random, best in returns:
+        assert random == pytest.approx(best)
+    assert returns[0] != pytest.approx(returns[1], rel=0.05)

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Literal
 
-from lser.experiments.catalogue import AGENTS, MEMORIES, SIMULATORS, nearest
-from lser.experiments.config import Ddpg, Experiment, Lser, Td3
-from lser.simulators import simulator_type
+from lser.agents.params import NoisyParams
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.experiments.experiment import Experiment
+from lser.simulators.base import facts_of
 
 Scale = Literal["quick", "medium", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "medium", "paper")
@@ -21,17 +22,17 @@ def preset(
     scale: Scale = "paper",
 ) -> Experiment:
     """The experiment for these names at `scale`; unknown names are errors that say what is near."""
-    params = nearest("simulator", simulator, SIMULATORS)
-    platform = simulator_type(simulator)
-    sessions: int = getattr(platform.lengths, scale)
+    entry = SIMULATORS[simulator]
+    facts = facts_of(entry.load())
+    sessions: int = getattr(facts.lengths, scale)
     experiment = Experiment(
-        simulator=params(),
-        memory=nearest("memory", memory, MEMORIES),
-        agent=nearest("agent", agent, AGENTS)(),
+        simulator=entry.params(),
+        memory=MEMORIES[memory].params(),
+        agent=AGENTS[agent].params(),
         sessions=sessions,
-        capacity=platform.capacity,
-        session_length=platform.session_length,
-        updates_per_step=1.0 if scale == "paper" else platform.medium_updates,
+        capacity=facts.capacity,
+        session_length=facts.session_length,
+        updates_per_step=1.0 if scale == "paper" else facts.medium_updates,
         evaluate_every=max(1, sessions // POINTS),
     )
     return _for_bazaar(experiment) if simulator == "bazaar" else experiment
@@ -45,9 +46,9 @@ def _for_bazaar(experiment: Experiment) -> Experiment:
     buckets nearly empty after ten thousand transitions.
     """
     agent, memory = experiment.agent, experiment.memory
-    if isinstance(agent, Ddpg | Td3):
+    if isinstance(agent, NoisyParams):
         agent = replace(agent, noise_scale=1.0)
-    if isinstance(memory, Lser):
+    if isinstance(memory, MEMORIES["lser"].params_type()):
         memory = replace(memory, bits=6, fill="uniform")
     return replace(experiment, agent=agent, memory=memory)
 

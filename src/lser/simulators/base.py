@@ -62,7 +62,7 @@ class Simulator(Protocol):
     goals: ClassVar[tuple[float, ...]]
     """Thresholds of the reward that hindsight takes for goals: clicks on a page, or the like."""
     session_length: ClassVar[float]
-    """Pages per session of random actions."""
+    """Pages per session of random actions: what plans of updates and annealing count with."""
     lengths: ClassVar[Lengths]
     capacity: ClassVar[int]
     """Transitions that a memory holds in studies."""
@@ -92,6 +92,26 @@ class Simulator(Protocol):
     def anchors(self) -> tuple[Anchor, Anchor]:
         """The score of random actions and of the best known policy."""
         ...
+
+
+class Facts(NamedTuple):
+    """What experiments ask of a simulator beside its dynamics."""
+
+    goals: tuple[float, ...]
+    session_length: float
+    lengths: Lengths
+    capacity: int
+    medium_updates: float
+
+
+def facts_of(env: Any) -> Facts:
+    """The facts of a vector environment's class; guesses for one of somebody else's."""
+    simulator = getattr(env, "simulator_type", env)
+    guesses = Facts((1.0,), 100.0, Lengths(30, 300, 1_000), 100_000, 1.0)
+    known: dict[str, Any] = {
+        name: getattr(simulator, name, guess) for name, guess in guesses._asdict().items()
+    }
+    return Facts(**known)
 
 
 def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
