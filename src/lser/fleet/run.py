@@ -10,7 +10,7 @@ import multiprocessing
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import ceil, inf
 from typing import Any, Protocol
 
@@ -139,6 +139,9 @@ class Fleet:
             self._end()
             raise ValueError("runs of a fleet must have equal architectures and pace")
         self.seats = len(everybody)
+        # seconds: choosing actions (and the updates before), launching, waiting for others
+        parts = ("act", "launch", "errors", "waiting memories", "crews")
+        self.times = dict.fromkeys(parts, 0.0)
         self._asked = sum(from_json(dict(job.experiment)).sessions for job in jobs)
         if everybody:
             self._seat(jobs, joined, everybody, device, shared=workers > 0)
@@ -213,7 +216,8 @@ class Fleet:
         """Choose actions, let the crews take them, and learn from what they drew before."""
         board = self.board
         normals = board.normals[0] if len(board.normals) else None
-        board.actions[:] = self.stack.choose(board.observations, normals)
+        with self._timed("act"):
+            board.actions[:] = self.stack.choose(board.observations, normals)
         due, running = board.due.copy(), board.running.astype(np.bool_)
         replies: list[Ready | None] = [None] * len(self._links)
         for place, link in enumerate(self._links):
@@ -221,15 +225,25 @@ class Fleet:
                 link.send(Act(hold, *self._wanted(self._ready[place])))
         for turn in range(int(due.max(initial=0))):
             active = running & (due > turn)
-            self.stack.launch(active, board.buffer(step, turn))
+            with self._timed("launch"):
+                self.stack.launch(active, board.buffer(step, turn))
             hearing = [p for p in range(len(self._links)) if (self._waits[p] & active).any()]
             if hearing:
-                board.errors[:] = self.stack.found().errors
-                self._hear(turn, hearing, replies)
-        for place in range(len(self._links)):
-            if replies[place] is None:
-                replies[place] = self._receive(place)
+                with self._timed("errors"):
+                    board.errors[:] = self.stack.found().errors
+                with self._timed("waiting memories"):
+                    self._hear(turn, hearing, replies)
+        with self._timed("crews"):
+            for place in range(len(self._links)):
+                if replies[place] is None:
+                    replies[place] = self._receive(place)
         self._ready = [self._unblocked(place, reply) for place, reply in enumerate(replies)]
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.times[part] += time.perf_counter() - began
 
     def _hear(self, turn: int, places: list[int], replies: list[Ready | None]) -> None:
         """Tell those crews of the errors on the board, and wait for the batches they draw then."""
