@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from lser.cli import COMMANDS
-from lser.experiments.catalogue import MEMORIES
-from lser.experiments.config import Experiment
+from lser.catalogue import MEMORIES
+from lser.experiments.experiment import Experiment
 from lser.experiments.progress import ProgressFile
 from lser.experiments.run import run
 from lser.experiments.studies import GROUPS, STUDIES

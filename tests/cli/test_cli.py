@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from lser.cli import COMMANDS, main
-from lser.cli.listing import DESCRIBED
 from lser.experiments import records
-from lser.experiments.catalogue import MEMORIES
+from lser.catalogue import MEMORIES
 from lser.simulators.base import Lengths
 from lser.simulators.bazaar.simulator import Bazaar
 

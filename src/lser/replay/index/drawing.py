@@ -135,7 +135,7 @@ def pick(h: Header, code: Num, greedy: Num, slots: Int64) -> None:
         first, second = nearest_two(h, code)
         if second >= 0:
             half = (len(slots) + 1) // 2
-    bucket, start, stop = first, np.int64(0), half
+    bucket, start, stop = first, 0, half
     while start < stop:
         draw_from(h, state, bucket, coin, greedy, slots[start:stop])
         bucket, start, stop = second, stop, len(slots)
