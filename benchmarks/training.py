@@ -27,8 +27,8 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from lser.experiments.build import Built, build
-from lser.catalogue import SIMULATORS
 from lser.experiments.experiment import Experiment
+from lser.simulators.virtual_taobao import Params as VirtualTaobao
 from lser.simulators.virtual_taobao.weights import WeightsError
 from lser.training import Progress, train
 
@@ -43,10 +43,10 @@ Runner = Callable[[int], None]  # does as many environment steps, or bare update
 def simulator() -> VirtualTaobao:
     """The released shoppers where their weights can be had, networks of the same shape else."""
     try:
-        build(Experiment(simulator=SIMULATORS["virtual-taobao"].params(), users=1, capacity=1))
+        build(Experiment(simulator=VirtualTaobao(), users=1, capacity=1))
     except WeightsError:
-        return SIMULATORS["virtual-taobao"].params(generated=True)
-    return SIMULATORS["virtual-taobao"].params()
+        return VirtualTaobao(generated=True)
+    return VirtualTaobao()
 
 
 def ours(parts: Built, progress: Progress) -> Runner:

@@ -9,8 +9,8 @@ import gymnasium as gym
 import pytest
 import torch
 
-from lser.cli import COMMANDS
 from lser.catalogue import MEMORIES
+from lser.cli import COMMANDS
 from lser.experiments.experiment import Experiment
 from lser.experiments.progress import ProgressFile
 from lser.experiments.run import run

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lser.experiments import records
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.experiments import records
 from lser.experiments.presets import preset
 from lser.experiments.run import run
 
@@ -15,7 +15,9 @@ RANDOM = 0.05  # CTR of random actions, by calibration
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_a_memory_learns_to_recommend(memory, tmp_path):
-    world = SIMULATORS["bazaar"].params(items=200, sparsity=RANDOM, state_dependence=0.25, demographics=(2, 3))
+    world = SIMULATORS["bazaar"].params(
+        items=200, sparsity=RANDOM, state_dependence=0.25, demographics=(2, 3)
+    )
     experiment = replace(
         preset("bazaar", memory, scale="quick"),
         simulator=world,

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from lser.experiments import records
 from lser.catalogue import MEMORIES
+from lser.experiments import records
 from lser.experiments.experiment import Experiment, from_json, to_json
 from lser.experiments.preflight import check_memory
 from lser.experiments.presets import preset
