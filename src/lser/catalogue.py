@@ -40,7 +40,7 @@ class Entry:
     source: str = ""
     """Whom to cite."""
     needs: frozenset[str] = frozenset()
-    """Of query, td_errors, sessions, goals, files: what it is told and makes use of."""
+    """Of query, td_errors, sessions, goals, files, items: what it is told and makes use of."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
@@ -175,6 +175,10 @@ MEMORIES = Catalogue(
     "memory", "memories",
     entry("lser", _LSER, "LSER", "the best of the query's bucket of similar observations", _PAPER,
           needs="query", look=("#d55e00", "o"), test_knobs={"bits": 2}),
+    entry("lser-steady", _LSER, "LSER, steady",
+          "LSER with contrast and the newest in every batch; its presets bound values", _OURS,
+          needs="query", knobs={"greedy_per": "item", "random_from": "memory", "newest": 8},
+          look=("#a63d00", "8"), test_knobs={"bits": 2}),
     entry("uniform", f"{_ROOM}.uniform:UniformReplay", "uniform",
           "the newest transitions, drawn uniformly", "Lin 1992", look=("#7d7d7d", "s")),
     entry("per", f"{_ROOM}.prioritized:PrioritizedReplay", "PER",
@@ -232,6 +236,7 @@ SIMULATORS = Simulators(
                "organic visits, and offers that are rarely clicked", source="Rohde et al. 2018"),
 )
 
+_RIDGE = "lser.agents.ridge:Ridge"
 AGENTS = Catalogue(
     "agent", "agents",
     entry("ddpg", "lser.agents.ddpg:DDPG", "DDPG", "deterministic actor-critic, the paper's",
@@ -240,5 +245,22 @@ AGENTS = Catalogue(
           "Fujimoto et al. 2018", settings="lser.agents.params:TD3Params"),
     entry("sac", "lser.agents.sac:SAC", "SAC", "a stochastic actor that keeps its entropy up",
           "Haarnoja et al. 2018", settings="lser.agents.params:SACParams"),
+    entry("neural-bandit", "lser.agents.ddpg:DDPG", "neural bandit",
+          "DDPG that sees no further than the next page", _OURS, knobs={"discount": 0.0},
+          settings="lser.agents.params:DDPGParams"),
+    entry("click-model", "lser.agents.click_model:ClickModel", "click model",
+          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items"),
+    entry("ridge", _RIDGE, "linear bandit", "ridge regression on observation x action, noise",
+          "Li et al. 2010"),
+    entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",
+          "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0}),
+    entry("ridge-pages", _RIDGE, "linear bandit on pages",
+          "the same as ridge on the mean vector of the page's items", _OURS, needs="items",
+          knobs={"pages": True, "ridge": 1.0}),
+    entry("constant", _RIDGE, "best constant", "the one direction that earns most, for everybody",
+          _OURS, knobs={"contextual": False}),
+    entry("popular", "lser.agents.simple:Popular", "popular",
+          "the mean rewarded direction, for everybody", _OURS),
+    entry("random", "lser.agents.simple:RandomAgent", "random", "uniformly random actions", _OURS),
 )
 # fmt: on

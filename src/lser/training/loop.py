@@ -160,6 +160,10 @@ def store(
     elif arrival.streams.size:
         replay.extend(*arrival.block, streams=arrival.streams)
     now.times["replay"] += perf_counter() - began
+    if (observe := getattr(agent, "observe", None)) is not None:
+        began = perf_counter()
+        observe(arrival.block)
+        now.times["learn"] += perf_counter() - began
     if arrival.done.any():
         agent.end_sessions(arrival.done)
         now.sessions += int(np.count_nonzero(arrival.done))

@@ -206,8 +206,7 @@ class LocalityReplay(Memory):
         with self._lock:
             if self._direct:
                 try:
-                    ids: Int64 = self._write(block, _NO_CODES)[0]
-                    return ids
+                    return self.noted(self._write(block, _NO_CODES)[0])
                 except TypeError:  # not all are arrays that a kernel takes as they are
                     pass
             block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
@@ -215,7 +214,7 @@ class LocalityReplay(Memory):
             codes = _NO_CODES if self._hashed else self._encode(block[0])
             ids, slots = self._write(block, codes)
             self._settle(ids, slots, block[0], block[2], block[4] | block[5], labels)
-        return ids
+            return self.noted(ids)
 
     def _write(self, block: Any, codes: UInt32) -> Int64:
         """Pack, hash, place and copy a block in one call; returns ids and slots, (2, N)."""
@@ -279,6 +278,8 @@ class LocalityReplay(Memory):
         observation for every update: the top of a bucket is the same until it changes.
         """
         with self._lock:
+            if self.newest:
+                return self.replay(self._size(batch_size), query)
             if self._answers and type(batch_size) is int and batch_size > 0:
                 drawn = self.store.blank(batch_size)
                 try:
