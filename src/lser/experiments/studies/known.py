@@ -122,7 +122,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # What is drawn and has no cells here: ``lser demo`` makes its own.
 _DRAWN = {
     "demo": StudySpec(
-        "demo", "Demo", "Does replaying by similarity pay on this traffic?", arm_by=(_MEMORY,)
+        "demo",
+        "Demo",
+        "Does this recommender beat a linear bandit, and what does its memory add?",
+        compared=("memory", "agent"),
     )
 }
 
