@@ -206,8 +206,11 @@ MEMORIES = Catalogue(
           knobs={"sampling": "uniform"}, look=("#2e86ab", "h"), test_knobs={"bits": 2}),
     entry("reward-top", _LSER, "reward-top", "control: reward order without locality", _OURS,
           knobs={"codes": "constant"}, look=("#8465cf", "<")),
-    entry("random-code", _LSER, "random-code", "control: buckets without locality", _OURS,
+    entry("random-code", _LSER, "random-code", "control: equal buckets without locality", _OURS,
           knobs={"codes": "random"}, look=("#95743a", ">"), test_knobs={"bits": 2}),
+    entry("shuffled-code", _LSER, "shuffled-code", "control: LSER's buckets without locality",
+          _OURS, needs="query", knobs={"codes": "shuffled"}, look=("#6b5a2e", "4"),
+          test_knobs={"bits": 2}),
 )
 # fmt: on
 
