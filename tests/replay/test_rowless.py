@@ -41,7 +41,7 @@ def test_a_rule_that_looks_at_rows_needs_them():
     ("which", "value", "words"),
     [
         (0, np.zeros((2, 4)), "observation has shape"),
-        (1, [np.nan, 0.0], r"reward\\[0\\] = nan"),
+        (1, [np.nan, 0.0], r"reward\[0\] = nan"),
         (2, [0.5, 0.0], "ended must hold booleans"),
     ],
 )
