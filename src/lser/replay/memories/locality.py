@@ -362,6 +362,7 @@ class LocalityReplay(Memory):
         own = {
             "encoder": encoder.config,
             "greedy": self.greedy,
+            "stale": self.stale,
             "counters": self.index.counters,
             "generator": self.index.generator,
         }
@@ -374,6 +375,7 @@ class LocalityReplay(Memory):
         kind = check_choice("encoder", own["encoder"]["kind"], tuple(known))
         self.encoder = known[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
+        self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = Returns.from_arrays(self._returns.discount, arrays)
         index = BucketIndex(self.store.ids, self.params.rules())
