@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "inspect": ("inspect", "say whether replaying by similarity would pay on your log"),
     "theory": ("theory", "what to expect of a hash: collisions, recall, occupied codes"),
 }
 
