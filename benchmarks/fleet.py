@@ -2,8 +2,8 @@
 
 ``python benchmarks/fleet.py --device cuda`` runs fleets of VirtualTaobao on the device: LSER,
 uniform and a mix of all memories, each for some seconds of whole training (users, memories,
-updates), beside one run in one process on one core, in one go. It prints agent-steps per second, how many times
-that is what the one process makes, how far the update alone is from its floor (operations and
+updates), beside one run in one process on one core, in one go. It prints agent-steps per second,
+how many times that is what the one process makes, how far the update alone is from its floor (operations and
 bytes over rates measured on the same device), and where the time went; the numbers go to
 ``results/speed_fleet.json`` with the machine's name. ``--device cpu`` has the rows of the CPU.
 """
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,8 @@ def alone(seconds: float, generated: bool) -> float:
                 if marks[-1][0] - marks[0][0] > seconds:
                     raise Enough
 
-        try:
+        with suppress(Enough):
             run.go(watch)
-        except Enough:
-            pass
     return (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
 
 
@@ -150,7 +149,8 @@ def update_alone(runs: int, device: str, agent: str = "ddpg", stacked: bool = Tr
     made = [kind(OBSERVATION, low, high, seed=seed, diagnose_every=0) for seed in range(runs)]
     team = Team.of(made)
     shape = team.batch_shape(BATCH)
-    buffers = [torch.randn(shape.floats) for _ in range(2)]
+    pin = device.startswith("cuda")
+    buffers = [torch.randn(shape.floats, pin_memory=pin) for _ in range(2)]
     if stacked:
         stack: Any = DeviceStack(team, shape, buffers, torch.device(device))
     else:
@@ -196,10 +196,8 @@ def fleet(
                 raise Enough
             return False
 
-        try:
+        with suppress(Enough):
             sailing.go(stop)
-        except Enough:
-            pass
     settled = next(k for k, mark in enumerate(marks) if mark[0] - marks[0][0] > warm)
     first, last = marks[settled], marks[-1]
     spent = last[0] - first[0]

@@ -21,6 +21,7 @@ from lser.types import Bool, Float32
 
 log = logging.getLogger("lser")
 
+PAGE = 4096  # bytes
 WARM_UPS = 3  # updates without active agents before a capture: libraries allocate outside of it
 
 
@@ -98,6 +99,10 @@ class Stack(Protocol):
         """Continue one agent's learner from its `state_dict`."""
         ...
 
+    def close(self) -> None:
+        """Let go of the buffers, before their memory goes."""
+        ...
+
 
 def make_stack(
     team: Team, batch_size: int, device: str, buffers: Sequence[Tensor] | None = None
@@ -165,6 +170,9 @@ class Turns:
         """Continue one agent's learner from its `state_dict`."""
         self.learners[slot].load_state_dict(state)
 
+    def close(self) -> None:
+        """Nothing to let go of."""
+
 
 def _unstacked(data: Minibatch) -> list[Minibatch]:
     """Views of every agent's part."""
@@ -197,15 +205,17 @@ class DeviceStack:
         self.learner = team.learner_type(
             team.observation_dim, team.members, device=device, kernels=kernels
         )
+        self._registered: list[Tensor] = []
         self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
         self._device_batches = torch.zeros(shape.floats, device=device)
         self._data = minibatch(shape, self._device_batches)
         names = len(self.learner.numbers)
-        self._host_numbers = [self._pinned(torch.zeros(names, count)) for _ in buffers]
+        pin = self._cuda
+        self._host_numbers = [torch.zeros(names, count, pin_memory=pin) for _ in buffers]
         self._numbers = torch.zeros(names, count, device=device)
         self.learner.set_control(self._numbers)
-        self._host_found = self._pinned(torch.zeros(count, shape.rows + 1))
-        self._host_values = self._pinned(torch.zeros(count, 6))
+        self._host_found = torch.zeros(count, shape.rows + 1, pin_memory=pin)
+        self._host_values = torch.zeros(count, 6, pin_memory=pin)
         self._looked = False
         self._capturing = capture and self._cuda
         self._graphs: dict[tuple[bool, bool], tuple[Any, Update]] = {}
@@ -312,16 +322,23 @@ class DeviceStack:
         """Continue one agent's learner from its `state_dict`."""
         self.learner.load_state_dict(state, slot)
 
-    def _pinned(self, tensor: Tensor) -> Tensor:
-        return pinned(tensor) if self._cuda else tensor
+    def _pinned(self, buffer: Tensor) -> Tensor:
+        """A buffer with its pages locked in place, if it shares them with nothing else."""
+        if self._cuda and not buffer.is_pinned() and buffer.data_ptr() % PAGE == 0:
+            code = torch.cuda.cudart().cudaHostRegister(buffer.data_ptr(), buffer.nbytes, 0)
+            if int(code) == 0:
+                self._registered.append(buffer)
+            else:
+                log.warning("host memory could not be pinned (code %s): slower", int(code))
+        return buffer
 
-
-def pinned(tensor: Tensor) -> Tensor:
-    """`tensor` with its memory locked in place, so that the device copies from it by itself."""
-    code = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.nbytes, 0)
-    if int(code) != 0:
-        log.warning("host memory could not be pinned (code %s): copies will wait", int(code))
-    return tensor
+    def close(self) -> None:
+        """Let go of the buffers' pages, before their memory goes."""
+        if self._cuda:
+            torch.cuda.synchronize()
+        for buffer in self._registered:
+            torch.cuda.cudart().cudaHostUnregister(buffer.data_ptr())
+        self._registered.clear()
 
 
 def capture_graph(work: Callable[[], Any]) -> tuple[Any, Any]:

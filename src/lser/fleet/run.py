@@ -282,6 +282,8 @@ class Fleet:
             while self._alive[place] and not isinstance(self._receive(place), Close):
                 pass
         self._end()
+        self.stack.close()
+        del self.stack
         self.board.close()
 
     def _end(self) -> None:
