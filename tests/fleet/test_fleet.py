@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from lser.agents.stack import DeviceStack
 from lser.experiments import records
 from lser.experiments.presets import preset
 from lser.experiments.run import Run
@@ -271,3 +272,20 @@ def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_pat
         for line, expected in zip(mine, its, strict=True):
             assert line["updates"] == expected["updates"]
             assert np.isclose(line["reward"], expected["reward"], rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
+def test_stacked_learners_make_the_same_fleet_to_rounding(agent, tmp_path, monkeypatch):
+    def stacked(team, rows, device, buffers):
+        return DeviceStack(team, team.batch_shape(rows), buffers, torch.device(device))
+
+    length = {**LENGTH, "sessions": 8}
+    knobs = {"diagnose_every": 7, "value_bound": "auto"}
+    experiments = [small(memory, agent, knobs, **length) for memory in ("lser", "per", "uniform")]
+    work = jobs(tmp_path, *experiments)
+    monkeypatch.setattr("lser.fleet.run.make_stack", stacked)
+    assert Fleet(work, device="cpu").go()
+    for one, job in zip(alone(tmp_path, experiments), work, strict=True):
+        mine, its = (records.load(Path(f)).curve for f in (job.folder, one))
+        for line, expected in zip(mine, its, strict=True):
+            assert line == pytest.approx(expected, abs=1e-3)

@@ -38,6 +38,7 @@ class Kernels(NamedTuple):
     backward: Callable[..., None]
     backward_inputs: Callable[..., None]
     adam: Callable[..., None]
+    follow: Callable[..., Any]
 
 
 @relaxed_kernel
@@ -197,11 +198,18 @@ def stacked_adam(
     square.copy_(second)
 
 
+def stacked_follow(targets: Tensor, values: Tensor, share: Tensor) -> None:
+    """Move every agent's targets its `share` (G, 1) of the way to the values."""
+    targets.add_((values - targets) * share)
+
+
 def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
-PLAIN = Kernels(Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam)
+PLAIN = Kernels(
+    Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam, Tensor.lerp_
+)
 STACKED = Kernels(
     _same,
     torch.bmm,
@@ -210,6 +218,7 @@ STACKED = Kernels(
     stacked_backward,
     stacked_backward_inputs,
     stacked_adam,
+    stacked_follow,
 )
 
 

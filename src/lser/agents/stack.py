@@ -208,13 +208,15 @@ class DeviceStack:
         self._registered: list[Tensor] = []
         self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
         self._device_batches = torch.zeros(shape.floats, device=device)
+        self._arriving = [torch.zeros_like(self._device_batches) for _ in range(2)]
         self._data = minibatch(shape, self._device_batches)
         names = len(self.learner.numbers)
         pin = self._cuda
         self._host_numbers = [torch.zeros(names, count, pin_memory=pin) for _ in buffers]
         self._numbers = torch.zeros(names, count, device=device)
         self.learner.set_control(self._numbers)
-        self._host_found = torch.zeros(count, shape.rows + 1, pin_memory=pin)
+        self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
+        self._host_loss = torch.zeros(count, pin_memory=pin)
         self._host_values = torch.zeros(count, 6, pin_memory=pin)
         self._looked = False
         self._capturing = capture and self._cuda
@@ -222,6 +224,10 @@ class DeviceStack:
         self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
         self._done = torch.cuda.Event() if self._cuda else None
         self._copied = [torch.cuda.Event() for _ in buffers] if self._cuda else []
+        self._used = [torch.cuda.Event() for _ in buffers] if self._cuda else []
+        self._taken = [torch.cuda.Event() for _ in range(2)] if self._cuda else []
+        self._copies = torch.cuda.Stream(device) if self._cuda else None
+        self._launched = 0
 
     @torch.no_grad()
     def launch(self, active: Bool, buffer: int) -> None:
@@ -231,15 +237,15 @@ class DeviceStack:
         """
         plan = self.learner.plan(active, self.batches[buffer].rewards)
         if self._cuda:
-            self._copied[buffer].synchronize()  # the last copy of this buffer's numbers
+            self._used[buffer].synchronize()  # the last copy of this buffer's numbers
         self._host_numbers[buffer].numpy()[:] = plan.numbers
+        self._bring(buffer)
         self._numbers.copy_(self._host_numbers[buffer], non_blocking=True)
-        self._device_batches.copy_(self.batches[buffer].buffer, non_blocking=True)
         if self._cuda:
-            self._copied[buffer].record()
+            self._used[buffer].record()
         update = self._update(plan)
-        self._host_found[:, :-1].copy_(update.errors, non_blocking=True)
-        self._host_found[:, -1].copy_(update.critic_loss, non_blocking=True)
+        self._host_errors.copy_(update.errors, non_blocking=True)
+        self._host_loss.copy_(update.critic_loss, non_blocking=True)
         self._looked = update.values is not None
         if update.values is not None:
             self._host_values.copy_(update.values, non_blocking=True)
@@ -250,9 +256,25 @@ class DeviceStack:
         """Wait for the last update; its result is valid until the next `launch`."""
         if self._done is not None:
             self._done.synchronize()
-        numbers: Float32 = self._host_found.numpy()
         values: Float32 | None = self._host_values.numpy() if self._looked else None
-        return Found(numbers[:, :-1], numbers[:, -1], values)
+        return Found(self._host_errors.numpy(), self._host_loss.numpy(), values)
+
+    def _bring(self, buffer: int) -> None:
+        """Copy the batches to where the update reads them, beside the update before."""
+        host = self.batches[buffer].buffer
+        if self._copies is None:
+            self._device_batches.copy_(host)
+            return
+        place = self._launched % 2
+        self._launched += 1
+        self._copies.wait_event(self._taken[place])
+        with torch.cuda.stream(self._copies):
+            self._arriving[place].copy_(host, non_blocking=True)
+            self._copied[buffer].record()
+        current = torch.cuda.current_stream()
+        current.wait_event(self._copied[buffer])
+        self._device_batches.copy_(self._arriving[place])
+        self._taken[place].record()
 
     def _update(self, plan: Plan) -> Update:
         def work() -> Update:

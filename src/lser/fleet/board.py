@@ -48,7 +48,7 @@ class Shape(NamedTuple):
 
 
 def _bytes(shape: tuple[int, ...], kind: Any) -> int:
-    return math.prod(shape) * np.dtype(kind).itemsize
+    return math.prod(shape) * int(np.dtype(kind).itemsize)
 
 
 def _whole_pages(size: int) -> int:
