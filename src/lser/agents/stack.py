@@ -333,7 +333,7 @@ class DeviceStack:
 
     def actor(self, slot: int) -> Float32:
         """One agent's actor, (P,)."""
-        found: Float32 = self.learner.actor.vector[slot].cpu().numpy()
+        found: Float32 = self.learner.actor.vector[slot].clone().cpu().numpy()
         return found
 
     def state(self, slot: int) -> dict[str, Any]:
