@@ -1,10 +1,11 @@
 """Random numbers inside kernels: published values, ranges, distributions."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from lser.compiled import kernel
-from lser.random import normal_at, unit_at, word_at
+from lser.random import below, distinct, next_bits, normal_at, unit, unit_at, word_at
 
 KEYS = np.random.default_rng(0).integers(2**64, size=100, dtype=np.uint64)
 
@@ -21,6 +22,8 @@ def table(keys: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
 def test_the_words_of_a_stream_are_those_of_splitmix64():
     """The first outputs for the seed 1234567, as its reference implementation prints them."""
     words = [int(word_at(np.uint64(1234567), index)) for index in range(5)]
+    state = np.array([1234567], np.uint64)
+    assert [int(next_bits(state)) for _ in words] == words
     assert words == [
         6457827717110365317,
         3203168211198807973,
@@ -46,3 +49,30 @@ def test_units_are_uniform_and_normals_normal():
         assert abs(np.corrcoef(numbers[:-1].ravel(), numbers[1:].ravel())[0, 1]) < 0.03
         assert abs(np.corrcoef(numbers[:, :-1].ravel(), numbers[:, 1:].ravel())[0, 1]) < 0.03
     assert abs(np.corrcoef(units.ravel(), normals.ravel())[0, 1]) < 0.03
+
+
+def test_integers_below_a_bound_are_uniform():
+    state = np.array([3], np.uint64)
+    draws = [below(state, 7) for _ in range(7000)]
+    assert stats.chisquare(np.bincount(draws, minlength=7)).pvalue > 1e-3
+    assert below(state, 1) == 0
+    assert 0 <= below(state, 2**32 - 1) < 2**32 - 1
+
+
+def test_units_in_turn_are_those_by_counter():
+    state = np.array([5], np.uint64)
+    assert [unit(state) for _ in range(4)] == [unit_at(np.uint64(5), i) for i in range(4)]
+
+
+@pytest.mark.parametrize(("n", "count"), [(5, 3), (40, 39), (3, 3), (2, 6), (1000, 1)])
+def test_distinct_integers_are_distinct_and_all_equally_likely(n, count):
+    state, held = np.array([9], np.uint64), np.zeros(n)
+    rounds = 2000
+    for _ in range(rounds):
+        picks = np.full(count, -1, np.int64)
+        drawn = distinct(state, n, picks)
+        assert drawn == min(n, count)
+        assert len(set(picks[:drawn].tolist())) == drawn
+        held[picks[:drawn]] += 1
+    expected = rounds * min(n, count) / n
+    assert np.abs(held - expected).max() <= 5 * np.sqrt(expected)

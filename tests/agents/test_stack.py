@@ -8,7 +8,7 @@ import torch
 from agent_references import random_batch
 
 from lser.agents import DDPG, SAC, TD3
-from lser.agents.stack import Team, DeviceStack, Turns, make_stack
+from lser.agents.stack import DeviceStack, Team, Turns, make_stack
 
 ROWS, SEEN, ACTED = 24, 7, 3
 CPU = torch.device("cpu")

@@ -303,6 +303,8 @@ def test_what_studies_need_to_know_fits_random_sessions(name):
     """Pages per session about as stated, the lowest goal within reach, longer studies at scale."""
     env = make_vec(name, num_envs=100)
     kind = type(env.simulator)
+    if getattr(env.params, "generated", False):
+        pytest.skip("generated networks mean nothing: the released ones were not found")
     env.reset(seed=5)
     rewards, ended = [], 0
     for action in actions(env, int(20 * kind.session_length), seed=6):

@@ -42,6 +42,7 @@ class Fleets:
 
     def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
         """Run one fleet after another; a job that ends without a complete record is not ok."""
+        check_device(self.device)
         deadline = time.time() + self.deadline_seconds
         context = multiprocessing.get_context("spawn")
         for fleet in self.fleets(jobs):
@@ -73,6 +74,21 @@ class Fleets:
             # dealt like cards: each fleet gets its share of long runs and of costly memories
             fleets += [group[place::count] for place in range(count)]
         return fleets
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that is not there, before anything starts."""
+    import torch
+
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise ValueError(f"device must name a torch device, got {device!r}") from None
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device {device!r} is not available: torch finds no CUDA device here; "
+            "without one use --engine processes"
+        )
 
 
 def run_fleet(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]  # missing in its stubs
 
-from lser.compiled import Num, UInt32, inlined, kernel, pointer, refuse_others
+from lser.compiled import Num, UInt32, inlined, inner, kernel, pointer, refuse_others
 from lser.replay.index import drawing, dump, placing
 from lser.replay.index.encoders import signs
 from lser.replay.index.layout import Header, header_at, ids_of
@@ -19,6 +19,7 @@ from lser.types import Bool, Float32, Int64
 
 HASH = -2  # as a code: that of the query, by the SimHash of the header
 WRONG = -1  # instead of a count: the shapes of the arguments are wrong, or not all is finite
+NARROW = -2  # instead of a count: the workspace is too small for the block
 
 
 @inlined
@@ -27,13 +28,13 @@ def rows_of(h: Header) -> Any:
     return carray(pointer(h.rows), (h.capacity, h.width), np.float32)
 
 
-@kernel
+@inner
 def encode(h: Header, rows: Float32, codes: UInt32) -> None:
     """The codes of rows that begin with an observation, by the SimHash of the header."""
-    vectors = carray(pointer(h.vectors), (h.dim, h.columns), np.float64)
+    planes = carray(pointer(h.planes), (h.plane_count, h.dim), np.float64)
     shift = carray(pointer(h.shift), h.dim, np.float64)
     scale = carray(pointer(h.scale), h.dim, np.float64)
-    signs(rows, shift, scale, vectors, codes)
+    signs(rows, shift, scale, planes, codes)
 
 
 @kernel
@@ -49,13 +50,15 @@ def extend(
     found: Int64,
     start: Num,
 ) -> Num:
-    """Store a block from row `start` on; returns the first row without room, or WRONG.
+    """Store a block from row `start` on; returns the first row without room, WRONG or NARROW.
 
     `found` (2, N) takes ids and slots. `given` (N,) are the rows' codes; if it is empty, they are
-    hashed here. The workspace of the header must have room for N rows and codes.
+    hashed here.
     """
     h = header_at(address)
     n, dim = found.shape[1], h.dim
+    if n > h.work_rows:
+        return NARROW
     wrong = observation.shape != (n, dim) or next_observation.shape != (n, dim)
     if wrong or action.shape != (n, h.width - 2 * dim - 3) or len(reward) != n:
         return WRONG

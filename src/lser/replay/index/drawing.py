@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lser.compiled import Num, UInt64, inlined, kernel, popcount
+from lser.compiled import Num, UInt64, inlined, inner, popcount
 from lser.random import below, distinct, unit
 from lser.replay.index.layout import (
     Header,
@@ -15,7 +15,7 @@ from lser.replay.index.layout import (
 from lser.replay.index.sorted import best, by_rank
 from lser.types import Int64
 
-MEMORY = -1  # as a bucket: all slots
+MEMORY = -1  # as a bucket, where draws are random: all slots
 ANY_CODE = -1  # as a code: that of an occupied bucket drawn at random
 _CHUNK = 256
 
@@ -32,7 +32,7 @@ def similarity(a: Num, b: Num) -> Num:
     return (either - apart) / either - apart * np.float32(1e-5)
 
 
-@kernel
+@inner
 def nearer(h: Header, score: Num, bucket: Num, other_score: Num, other: Num) -> Num:
     """Whether a bucket of this similarity comes before another (-1: none) of that."""
     if other < 0 or score != other_score:
@@ -41,7 +41,7 @@ def nearer(h: Header, score: Num, bucket: Num, other_score: Num, other: Num) -> 
     return left.count > right.count or (left.count == right.count and left.code < right.code)
 
 
-@kernel
+@inner
 def nearest_two(h: Header, code: Num) -> tuple[Num, Num]:
     """The two nearest buckets to an unoccupied code, nearest first; the second may be -1.
 
@@ -71,7 +71,7 @@ def nearest_two(h: Header, code: Num) -> tuple[Num, Num]:
     return first, second
 
 
-@kernel
+@inner
 def fill(h: Header, state: UInt64, slots: Int64, have: Num) -> None:
     """Complete a pool that was too small."""
     for k in range(have, len(slots)):
@@ -79,7 +79,7 @@ def fill(h: Header, state: UInt64, slots: Int64, have: Num) -> None:
     h.filled += len(slots) - have
 
 
-@kernel
+@inlined
 def draw_greedily(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     """The best of a bucket, best first."""
     have = min(buckets(h)[bucket].count, len(slots))
@@ -88,7 +88,7 @@ def draw_greedily(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     h.greedy += len(slots)
 
 
-@kernel
+@inner
 def draw_randomly(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     """Uniform without replacement from a bucket, or from all slots."""
     if bucket == MEMORY or h.from_memory:
@@ -99,7 +99,7 @@ def draw_randomly(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     fill(h, state, slots, have)
 
 
-@kernel
+@inner
 def draw_from(h: Header, state: UInt64, bucket: Num, coin: Num, greedy: Num, slots: Int64) -> None:
     """Fill `slots` from one bucket: first the reward-driven items, then the random ones."""
     count = len(slots)
@@ -114,7 +114,7 @@ def draw_from(h: Header, state: UInt64, bucket: Num, coin: Num, greedy: Num, slo
         draw_randomly(h, state, bucket, slots[wanted:])
 
 
-@kernel
+@inner
 def pick(h: Header, code: Num, greedy: Num, slots: Int64) -> None:
     """Fill `slots` with what a query of this code replays."""
     state = generator(h)
@@ -126,17 +126,16 @@ def pick(h: Header, code: Num, greedy: Num, slots: Int64) -> None:
         return
     coin = unit(state)
     if code == ANY_CODE:
-        bucket = np.int64(listed_buckets(h)[below(state, h.occupied)])
+        first = np.int64(listed_buckets(h)[below(state, h.occupied)])
     else:
-        bucket = find(h, code)
-    if bucket >= 0:
-        draw_from(h, state, bucket, coin, greedy, slots)
-    elif h.from_memory and not h.per_item and coin >= greedy:
-        draw_randomly(h, state, np.int64(MEMORY), slots)
-    else:
+        first = find(h, code)
+    second, half = np.int64(-1), len(slots)
+    if first < 0 and not (h.from_memory and not h.per_item and coin >= greedy):
         h.fallbacks += 1
         first, second = nearest_two(h, code)
-        half = (len(slots) + 1) // 2 if second >= 0 else len(slots)
-        draw_from(h, state, first, coin, greedy, slots[:half])
-        if half < len(slots):
-            draw_from(h, state, second, coin, greedy, slots[half:])
+        if second >= 0:
+            half = (len(slots) + 1) // 2
+    bucket, start, stop = first, 0, half
+    while start < stop:
+        draw_from(h, state, bucket, coin, greedy, slots[start:stop])
+        bucket, start, stop = second, stop, len(slots)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lser.compiled import Num, UInt32, inlined, kernel
+from lser.compiled import Num, UInt32, inlined, inner, kernel
 from lser.replay.index.blocks import (
     BLOCK,
     SLOT,
@@ -26,10 +26,9 @@ from lser.replay.index.layout import (
     link,
     listed_buckets,
     listed_codes,
-    ranking,
     table_of,
 )
-from lser.replay.index.placing import evicted_before, open_bucket
+from lser.replay.index.placing import open_bucket
 from lser.types import Float32, Int64
 
 FILL = 48  # entries of each block that is built at once
@@ -41,12 +40,11 @@ PROBLEMS = (
     "a listed code does not lead to its bucket",
     "what is recorded of a slot is not where it is filed",
     "runs of the arena overlap or are lost",
-    "the ranking of buckets by size is out of order",
     "the table of codes holds another number of codes than there are buckets",
 )
 
 
-@kernel
+@inner
 def relink(h: Header) -> None:
     """Fill a new, empty table of codes."""
     codes, listed = listed_codes(h), listed_buckets(h)
@@ -54,7 +52,7 @@ def relink(h: Header) -> None:
         link(h, np.int64(codes[k]), np.int64(listed[k]))
 
 
-@kernel
+@inner
 def write_out(h: Header, sizes: Int64, slots: Int64, keys: Float32) -> None:
     """The size of each listed bucket, and slots and keys of all entries, best first in each."""
     listed, words, records = listed_buckets(h), arena(h), buckets(h)
@@ -70,7 +68,7 @@ def write_out(h: Header, sizes: Int64, slots: Int64, keys: Float32) -> None:
                 at += 1
 
 
-@kernel
+@inner
 def class_for(size: Num) -> Num:
     """The class of the smallest run that holds so many."""
     size_class = np.int64(LEAST)
@@ -97,7 +95,7 @@ def room_for(sizes: Int64) -> Num:
     return total
 
 
-@kernel
+@inner
 def read_in(h: Header, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) -> None:
     """Build the index that `write_out` wrote."""
     homes, filed, words = homes_of(h), keys_of(h), arena(h)
@@ -124,7 +122,7 @@ def read_in(h: Header, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32)
     h.size = at
 
 
-@kernel
+@inner
 def in_order(h: Header, bucket: Num) -> Num:
     """Whether the entries of a bucket descend, and its directory says what its blocks hold."""
     record, words, ids = buckets(h)[bucket], arena(h), ids_of(h)
@@ -146,7 +144,7 @@ def in_order(h: Header, bucket: Num) -> Num:
     return total == record.count
 
 
-@kernel
+@inner
 def entry_problem(h: Header, filed: Int64) -> Num:
     """Check every entry of every bucket; `filed` (capacity,) starts at zero."""
     listed, words, records = listed_buckets(h), arena(h), buckets(h)
@@ -174,7 +172,7 @@ def entry_problem(h: Header, filed: Int64) -> Num:
     return 0
 
 
-@kernel
+@inner
 def problem(h: Header, filed: Int64) -> Num:
     """The place in PROBLEMS of the first broken invariant; 0 when all hold."""
     found = entry_problem(h, filed)
@@ -194,15 +192,7 @@ def problem(h: Header, filed: Int64) -> Num:
             at = arena(h)[at]
     if used != h.arena_top:
         return 6
-    heap = ranking(h)
-    if h.ranked >= 0 and h.ranked != h.occupied:
-        return 7
-    for at in range(h.ranked):
-        if records[heap[at]].rank != at:
-            return 7
-        if at > 0 and evicted_before(records[heap[at]], records[heap[(at - 1) >> 1]]):
-            return 7
     count = 0
     for word in table_of(h):
         count += word != -1
-    return 0 if count == h.occupied else 8
+    return 0 if count == h.occupied else 7

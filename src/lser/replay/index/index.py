@@ -45,7 +45,7 @@ class BucketIndex:
         self.address = self._header.ctypes.data
         self.counts: Int64 = self._header.view(np.int64)[:2]
         self._held: dict[str, NDArray[Any]] = {}  # keeps alive what the header points to
-        self._set(capacity=len(ids), spare=-1, ranked=-1, one=1, classes=CLASSES)
+        self._set(capacity=len(ids), spare=-1, one=1, classes=CLASSES)
         self._point("ids", ids)
         self._point("rng", np.zeros(1, np.uint64))
         self._point("free_runs", np.full(CLASSES, -1, np.int64))
@@ -168,20 +168,16 @@ class BucketIndex:
         self._set(dim=dim, width=rows.shape[1])
         self._point("rows", rows)
         if projection is not None:
-            vectors, shift, scale = projection
-            self._set(bits=vectors.shape[1], columns=vectors.shape[1])
-            for name, array in (("vectors", vectors), ("shift", shift), ("scale", scale)):
+            self._set(plane_count=len(projection[0]))
+            for name, array in zip(("planes", "shift", "scale"), projection, strict=True):
                 self._point(name, array)
-        self._workspace_rows = 0
         self.make_workspace(1)
         calls.prepare()
 
     def make_workspace(self, rows: int) -> None:
         """Make room for packing a block of so many rows and their codes."""
-        if rows > self._workspace_rows:
-            width = int(self._header["width"][0])
-            self._point("workspace", np.empty(rows * (width + 1), np.float32))
-            self._workspace_rows = rows
+        self._point("workspace", np.empty(rows * (self._get("width") + 1), np.float32))
+        self._set(work_rows=rows)
 
     def make_room(self) -> None:
         """Reallocate what a kernel found no room in."""
@@ -211,7 +207,6 @@ class BucketIndex:
             "buckets": (room, BUCKET),
             "listed_codes": (room, np.uint32),
             "listed_buckets": (room, np.int32),
-            "ranking": (room if self.rules.evict else 1, np.int32),
         }
         larger = {name: np.empty(length, dtype) for name, (length, dtype) in shapes.items()}
         table = np.full(1 << (2 * room - 1).bit_length(), -1, np.int64)

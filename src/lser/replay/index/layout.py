@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lser.compiled import Num, inlined, kernel, record_at, view_of
+from lser.compiled import Num, inlined, inner, record_at, view_of
 
 Header = Any  # a record of HEADER inside a kernel
 
@@ -27,14 +27,12 @@ _HEADER = (
     *("occupied", "listed_codes", "listed_buckets"),
     # slot -> order key and bucket, where entries are sought by slot (FIFO, keys that change)
     *("tracked", "keys", "homes"),
-    # a heap of buckets by size; `ranked` is -1 until the first eviction
-    *("ranked", "ranking"),
     # the rule of the store, and of the draw
     *("fifo", "evict", "per_item", "from_memory", "repeat", "uniform"),
     # the generator's state (an address), and counts of what was dropped and drawn
     *("rng", "one", "dropped", "draws", "items", "greedy", "filled", "fallbacks"),
     # for the calls that also hash and copy: the SimHash, the rows, and room for a block
-    *("dim", "bits", "columns", "vectors", "shift", "scale", "rows", "width", "workspace"),
+    *("dim", "plane_count", "planes", "shift", "scale", "rows", "width", "workspace", "work_rows"),
 )
 HEADER = np.dtype([(name, np.int64) for name in _HEADER])
 BUCKET = np.dtype(
@@ -47,7 +45,6 @@ BUCKET = np.dtype(
             "size_class",  # the run has 2**size_class words
             "blocks",  # in the directory; 0: the run holds the entries themselves
             "listed",  # its place among the occupied codes
-            "rank",  # its place in the heap of buckets by size
         )
     ]
 )
@@ -67,7 +64,6 @@ listed_codes = view_of(HEADER, "listed_codes", "bucket_room", np.uint32)
 listed_buckets = view_of(HEADER, "listed_buckets", "bucket_room", np.int32)
 keys_of = view_of(HEADER, "keys", "capacity", np.int32)  # the order key that a slot is filed under
 homes_of = view_of(HEADER, "homes", "capacity", np.int32)  # the bucket that a slot is filed in
-ranking = view_of(HEADER, "ranking", "bucket_room", np.int32)
 generator = view_of(HEADER, "rng", "one", np.uint64)
 
 
@@ -83,7 +79,7 @@ def code_in(word: Num) -> Num:
     return (word >> 32) & 0xFFFFFFFF
 
 
-@kernel
+@inner
 def find(h: Header, code: Num) -> Num:
     """The bucket of a code, or -1."""
     table = table_of(h)
@@ -95,7 +91,7 @@ def find(h: Header, code: Num) -> Num:
     return np.int64(-1)
 
 
-@kernel
+@inlined
 def link(h: Header, code: Num, bucket: Num) -> None:
     """Enter a code that is not in the table."""
     table = table_of(h)
@@ -105,7 +101,7 @@ def link(h: Header, code: Num, bucket: Num) -> None:
     table[at] = (code << 32) | bucket
 
 
-@kernel
+@inlined
 def unlink(h: Header, code: Num) -> None:
     """Take a code out of the table, closing the gap so that later probes still arrive."""
     table = table_of(h)

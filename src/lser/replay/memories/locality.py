@@ -167,7 +167,7 @@ class LocalityReplay(Memory):
     def begin(self) -> None:
         """An empty index over the store's ids, and the encoder."""
         p = self.params
-        self.greedy = p.greedy
+        self.greedy = float(p.greedy)
         if self.encoder is None:
             self.encoder = _encoder(p, self.store.observation_dim, self.seed)
         discount = _DISCOUNT if p.discount is None else p.discount
@@ -180,11 +180,12 @@ class LocalityReplay(Memory):
     def _use(self, index: BucketIndex) -> None:
         """Take an index, and let it hash by itself where it can."""
         assert self.encoder is not None
-        self.index = index
+        self.index, self._address = index, index.address
         self.store.counts = index.counts  # kernels count
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
         blind = index.rules.uniform or self.encoder.blind
+        self._asks = not (blind or isinstance(self.encoder, ConstantCode))
         self._code = ANY_CODE if blind else calls.HASH
         self._answers = self._hashed and not blind
         projection = self.encoder.projection if isinstance(self.encoder, SimHash) else None
@@ -205,36 +206,37 @@ class LocalityReplay(Memory):
         with self._lock:
             if self._direct:
                 try:
-                    return self._write(block, _NO_CODES)[0]
+                    ids: Int64 = self._write(block, _NO_CODES)[0]
+                    return ids
                 except TypeError:  # not all are arrays that a kernel takes as they are
                     pass
             block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
             labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
             codes = _NO_CODES if self._hashed else self._encode(block[0])
-            found = self._write(block, codes)
-            self._settle(found, block[0], block[2], block[4] | block[5], labels)
-        return found[0]
+            ids, slots = self._write(block, codes)
+            self._settle(ids, slots, block[0], block[2], block[4] | block[5], labels)
+        return ids
 
-    def _write(self, block: Any, codes: UInt32) -> tuple[Int64, Int64]:
-        """Pack, hash, place and copy a block in one call; returns ids and slots."""
-        count = len(block[2])
-        self.index.make_workspace(count)
-        found = np.empty((2, count), np.int64)
+    def _write(self, block: Any, codes: UInt32) -> Int64:
+        """Pack, hash, place and copy a block in one call; returns ids and slots, (2, N)."""
+        found = np.empty((2, len(block[2])), np.int64)
         extend: Any = calls.extend
-        address = self.index.address
-        done = extend(address, *block, codes, found, 0)
-        if done == calls.WRONG:
-            self.store.refuse(*block)
-        while done < count:
-            self.index.make_room()
-            done = extend(address, *block, codes, found, done)
-        return found[0], found[1]
+        done = 0
+        while (reached := extend(self._address, *block, codes, found, done)) < len(block[2]):
+            if reached == calls.WRONG:
+                self.store.refuse(*block)
+            elif reached == calls.NARROW:
+                self.index.make_workspace(len(block[2]))
+            else:
+                done = reached
+                self.index.make_room()
+        return found
 
     def insert(self, block: Block) -> Int64:
         """File newcomers whose rows lie elsewhere; returns their ids."""
-        found = self.index.place(self._encode(block.observation), block.reward)
-        self._settle(found, block.observation, block.reward, block.ended, block.streams)
-        return found[0]
+        ids, slots = self.index.place(self._encode(block.observation), block.reward)
+        self._settle(ids, slots, block.observation, block.reward, block.ended, block.streams)
+        return ids
 
     def _encode(self, observation: Float32) -> UInt32:
         assert self.encoder is not None
@@ -242,7 +244,8 @@ class LocalityReplay(Memory):
 
     def _settle(
         self,
-        found: tuple[Int64, Int64],
+        ids: Int64,
+        slots: Int64,
         observation: Float32,
         reward: Float32,
         ended: Bool,
@@ -250,7 +253,6 @@ class LocalityReplay(Memory):
     ) -> None:
         """After storing: move transitions whose returns are known now; learn what to centre on."""
         if self._returns is not None and labels is not None:
-            ids, slots = found
             self.index.rekey(*self._returns.follow(labels, ids, slots, reward, ended))
         assert self.encoder is not None
         if not self.encoder.frozen and self.encoder.observe(observation):
@@ -304,7 +306,7 @@ class LocalityReplay(Memory):
         return self.index.pick(code, size, self.greedy), None
 
     def _checked(self, query: ArrayLike | None) -> Float32:
-        if self.index.rules.uniform:
+        if not self._asks:
             return _NO_QUERY
         if query is None:
             raise ValueError("query=None: this memory needs the current observation")
@@ -356,6 +358,7 @@ class LocalityReplay(Memory):
         own = {
             "encoder": encoder.config,
             "greedy": self.greedy,
+            "stale": self.stale,
             "counters": self.index.counters,
             "generator": self.index.generator,
         }
@@ -367,6 +370,7 @@ class LocalityReplay(Memory):
         kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
         self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
+        self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = Returns.from_arrays(self._returns.discount, arrays)
         index = BucketIndex(self.store.ids, self.params.rules())
