@@ -1,8 +1,10 @@
 """A study's runs as fleets: compatible runs together, one fleet after another on a device."""
 
 import json
+import logging
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -101,6 +103,8 @@ def run_fleet(
     from lser.fleet.run import Fleet
 
     torch.set_num_threads(1)
+    if not sys.stderr.isatty():  # on a terminal the study shows how far it is
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
     with stop_flag() as stop:
         fleet = Fleet(jobs, device=device, workers=workers, checkpoint_seconds=checkpoint_seconds)
         fleet.go(lambda: stop() or time.time() > deadline)
