@@ -44,7 +44,8 @@ class Plan(NamedTuple):
     """The host's part of the next update of a stack."""
 
     actor: bool  # whether some agent's actor moves
-    diagnose: bool
+    diagnose: bool  # whether some agent's values are to be looked at
+    looked: Bool  # (G,) whose
     numbers: Float32  # (names, G), in the order of `Learner.numbers`
 
 
@@ -189,7 +190,7 @@ class Learner:
         if self.bounded:
             self._limits = np.array([self.limits_of(slot) for slot in range(len(active))]).T
         numbers = np.array([*rows, *self._limits, *self._more_numbers(active)], np.float32)
-        return Plan(bool(moving.any()), bool(due.any()), numbers)
+        return Plan(bool(moving.any()), bool(due.any()), due, numbers)
 
     def set_control(self, numbers: Tensor) -> None:
         """Take the plan's numbers (names, G) on the device as those of the next updates."""

@@ -64,7 +64,6 @@ class Found(NamedTuple):
 
     errors: Float32  # (G, b)
     critic_loss: Float32  # (G,)
-    values: Float32 | None  # (G, 6), where it was time to look at them
 
 
 class Stack(Protocol):
@@ -78,6 +77,13 @@ class Stack(Protocol):
 
     def found(self) -> Found:
         """Wait for the last update; its result is valid until the next `launch`."""
+        ...
+
+    def take_values(self) -> Float32:
+        """The numbers of `Values` (G, 8) looked at since the last call, NaN where none.
+
+        Call it when no update is under way.
+        """
         ...
 
     def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
@@ -128,25 +134,28 @@ class Turns:
         ]
         count = len(team.members)
         errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
-        self._found = Found(errors, loss, None)
+        self._found = Found(errors, loss)
+        self._values = np.full((count, 8), np.nan, np.float32)
 
     @torch.inference_mode()
     def launch(self, active: Bool, buffer: int) -> None:
         """Update the agents in `active` (G,) on what lies in that buffer."""
-        values = np.full((len(active), 6), np.nan, np.float32)
         for slot in map(int, np.flatnonzero(active)):
             rewards = self.batches[buffer].rewards(slot)
             update = self.learners[slot].update_alone(self._data[buffer][slot], rewards)
             self._found.errors[slot] = update.errors.numpy()
             self._found.critic_loss[slot] = update.critic_loss
             if update.values is not None:
-                values[slot] = update.values.numpy()
-        looked = not np.isnan(values).all()
-        self._found = self._found._replace(values=values if looked else None)
+                self._values[slot] = *update.values.tolist(), *self.learners[slot].allowed()
 
     def found(self) -> Found:
         """The result of the last update."""
         return self._found
+
+    def take_values(self) -> Float32:
+        """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
+        values, self._values = self._values, np.full_like(self._values, np.nan)
+        return values
 
     @torch.inference_mode()
     def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
@@ -218,7 +227,7 @@ class DeviceStack:
         self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
         self._host_loss = torch.zeros(count, pin_memory=pin)
         self._host_values = torch.zeros(count, 6, pin_memory=pin)
-        self._looked = False
+        self._looked = np.zeros(count, np.bool_)  # whose values, since the last `take_values`
         self._capturing = capture and self._cuda
         self._graphs: dict[tuple[bool, bool], tuple[Any, Update]] = {}
         self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
@@ -246,7 +255,7 @@ class DeviceStack:
         update = self._update(plan)
         self._host_errors.copy_(update.errors, non_blocking=True)
         self._host_loss.copy_(update.critic_loss, non_blocking=True)
-        self._looked = update.values is not None
+        self._looked |= plan.looked
         if update.values is not None:
             self._host_values.copy_(update.values, non_blocking=True)
         if self._done is not None:
@@ -256,8 +265,15 @@ class DeviceStack:
         """Wait for the last update; its result is valid until the next `launch`."""
         if self._done is not None:
             self._done.synchronize()
-        values: Float32 | None = self._host_values.numpy() if self._looked else None
-        return Found(self._host_errors.numpy(), self._host_loss.numpy(), values)
+        return Found(self._host_errors.numpy(), self._host_loss.numpy())
+
+    def take_values(self) -> Float32:
+        """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
+        values = np.full((len(self._looked), 8), np.nan, np.float32)
+        for slot in map(int, np.flatnonzero(self._looked)):
+            values[slot] = *self._host_values[slot].tolist(), *self.learner.allowed(slot)
+        self._looked[:] = False
+        return values
 
     def _bring(self, buffer: int) -> None:
         """Copy the batches to where the update reads them, beside the update before."""

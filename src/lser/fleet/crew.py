@@ -230,10 +230,10 @@ class Crew:
         # those that wait for errors go last: until then there is time
         for seat in sorted(self._running(), key=lambda s: s.waits):
             seat.settled = False
-            self._tasks.append((seat, self._step_of(seat, self.board.actions[seat.slot].copy())))
+            self._tasks.append((seat, self._step_of(seat)))
 
-    def _step_of(self, seat: Seat, action: Float32) -> Iterator[None]:
-        seat.act(action)
+    def _step_of(self, seat: Seat) -> Iterator[None]:
+        seat.act(self.board.actions[seat.slot].copy(), self.board.values[seat.slot])
         if seat.settled:
             self._go_on(seat)
         yield

@@ -223,6 +223,7 @@ class Fleet:
         normals = board.normals[0] if len(board.normals) else None
         with self._timed("act"):
             board.actions[:] = self.stack.choose(board.observations, normals)
+            board.values[:] = self.stack.take_values()  # the actions are there, so are they
         due, running = board.due.copy(), board.running.astype(np.bool_)
         replies: list[Ready | None] = [None] * len(self._links)
         for place, link in enumerate(self._links):

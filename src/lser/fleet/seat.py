@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from lser.agents.actor_critic import ActorCritic
 from lser.agents.minibatch import HostBatches
+from lser.agents.protocol import Learned, Values
 from lser.catalogue import MEMORIES
 from lser.experiments.experiment import Experiment
 from lser.experiments.progress import Watcher
@@ -44,6 +46,7 @@ class Seat:
         )
         self._arrival: Arrival | None = None
         self._ids: Int64 | None = None  # of the batch being learned, if its errors are wanted
+        self._learned: Learned | None = None  # only the critic's values, when it was time
         self._due = 0
         self._drawn = 0
         self.settled = True  # whether the last step is stored
@@ -79,8 +82,13 @@ class Seat:
         self._ids = batch.ids if self.waits else None
         self._drawn += 1
 
-    def act(self, action: Float32) -> None:
-        """Let the chosen actions (N, A) happen, with noise; store unless errors are awaited."""
+    def act(self, action: Float32, values: Float32) -> None:
+        """Let the chosen actions (N, A) happen, with noise; store unless errors are awaited.
+
+        `values` (8,) are what the critic said in the updates before, or NaN.
+        """
+        if not np.isnan(values[0]):
+            self._learned = Learned({}, np.empty(0, np.float32), Values._make(values.tolist()))
         self._arrival = advance(self.run.traffic, self.run.progress, self.agent.perturb(action))
         self._store_if_all_is_there()
 
@@ -112,8 +120,8 @@ class Seat:
         if self._arrival is None or self._ids is not None:
             return
         self.settled = True
-        step = store(self.agent, run.replay, run.progress, self._arrival, None)
-        self._arrival = None
+        step = store(self.agent, run.replay, run.progress, self._arrival, self._learned)
+        self._arrival = self._learned = None
         run.count(step)
         self.running = not run.complete
         if self.running and run.evaluation_due:
