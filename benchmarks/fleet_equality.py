@@ -5,7 +5,8 @@ Bazaar, once as single processes and once as a fleet, and writes ``results/fleet
 both sets of final scores, their means, the p-values of Mann-Whitney and Kolmogorov-Smirnov tests,
 and the mean difference with its 95 % interval. It exits with 1 where a test finds a difference
 (Holm over all tests, at .05) or where the first evaluations, before rounding can tip a click,
-differ. On the CPU the two engines leave the same bytes, which tests hold; rounding differs on a device.
+differ. On the CPU the two engines leave the same bytes, which tests hold; on a device rounding
+differs.
 """
 
 import argparse
