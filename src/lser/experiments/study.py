@@ -156,6 +156,14 @@ class Tally:
         done = self._ended_work + sum(_work_done(job) for job in self.running)
         return done / self.work if self.work else 1.0
 
+    def pace(self) -> float:
+        """Environment steps per second of all runs under way."""
+        return float(sum(_now(job).get("steps_per_second", 0.0) for job in self.running))
+
+    def sessions(self) -> int:
+        """Sessions of all runs under way."""
+        return int(sum(_now(job).get("sessions", 0) for job in self.running))
+
     def left(self) -> float | None:
         """Seconds left at the pace so far."""
         share, elapsed = self.share(), time.monotonic() - self.began
@@ -168,5 +176,9 @@ def _work(job: Job) -> float:
 
 
 def _work_done(job: Job) -> float:
-    now = progress.read(Path(job.folder))
+    now = _now(job)
     return _work(job) * now["sessions"] / now["of"] if now else 0.0
+
+
+def _now(job: Job) -> dict[str, Any]:
+    return progress.read(Path(job.folder)) or {}
