@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "train LSER and uniform replay side by side and write a page about it"),
+    "demo": ("demo", "train LSER's recommender beside a linear bandit and write a page about it"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),
     "evaluate": ("evaluate", "score the agent of a finished run on fresh users"),

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lser.experiments.progress import Status
+from lser.experiments.signals import VALUES
 
 
 class Board:
@@ -24,7 +25,14 @@ class Board:
         if line is None or line is self._logged:
             return
         self._logged = line
-        for key in ("metric", "reward", "length"):
-            self._writer.add_scalar(f"evaluation/{key}", line[key], int(line["steps"]))
-        self._writer.add_scalar(f"training/{status.metric}", status.so_far, int(line["steps"]))
+        steps = int(line["steps"])
+        for key in ("metric", "reward", "length", "reward_per_step"):
+            self._writer.add_scalar(f"evaluation/{key}", line[key], steps)
+        for key in (*VALUES.values(), "one_reward"):
+            if key in line:
+                self._writer.add_scalar(f"critic/{key}", line[key], steps)
+        for key in ("learning_metric", "learning_reward", "regret"):
+            if key in line:
+                self._writer.add_scalar(f"training/{key}", line[key], steps)
+        self._writer.add_scalar(f"training/{status.metric}", status.so_far, steps)
         self._writer.flush()
