@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
 from lser.experiments.build import Built, build
 from lser.experiments.experiment import Experiment, to_json
 from lser.experiments.progress import Status, Watcher
@@ -90,10 +92,11 @@ class Run:
         while not self.complete:
             self.after(next(steps), watch)
             if stop():
-                self.checkpoint()
+                if self.traffic.can_be_saved:
+                    self.checkpoint()
                 self.recorder.pause()
                 raise Interrupted
-            if time.monotonic() - saved > self.checkpoint_seconds:
+            if self.traffic.can_be_saved and time.monotonic() - saved > self.checkpoint_seconds:
                 self.checkpoint()
                 saved = time.monotonic()
         self.finish()
@@ -107,8 +110,9 @@ class Run:
 
     def count(self, step: Step) -> None:
         """Add a vector step to the score over training."""
-        self._sums[0] += float(step.info[self.metric.numerator].sum())
-        self._sums[1] += float(step.info[self.metric.denominator].sum())
+        numbers = {"reward": step.reward, "steps": np.ones(len(step.reward)), **step.info}
+        self._sums[0] += float(numbers[self.metric.numerator].sum())
+        self._sums[1] += float(numbers[self.metric.denominator].sum())
 
     @property
     def evaluation_due(self) -> bool:

@@ -84,6 +84,31 @@ class Processes:
                 process.join()
 
 
+class Here:
+    """A map in this process, one run after the other: nothing need be importable by others."""
+
+    def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
+        """Carry out every job in turn; one that fails leaves its reason in its record."""
+        import torch
+
+        from lser.experiments.run import Interrupted
+
+        threads = torch.get_num_threads()
+        try:
+            for job in jobs:
+                started(job)
+                try:
+                    work(job)
+                except Interrupted:
+                    raise KeyboardInterrupt from None
+                except Exception:  # the record has the traceback
+                    yield Done(job, False)
+                else:
+                    yield Done(job, True)
+        finally:
+            torch.set_num_threads(threads)
+
+
 class one_thread:
     """Children inherit single-threaded numerical libraries: runs side by side must not compete."""
 
@@ -109,12 +134,13 @@ def job_for(experiment: Experiment, root: Path, command: str) -> Job:
     simulator = str(plain["simulator"]["name"])
     label = "".join(c if c.isalnum() or c in ".-" else "-" for c in experiment.label or "run")
     name = f"{label}-seed{experiment.seed}-{digest}"
-    folder = root / _folder_name(experiment.study or "runs") / simulator / name
+    study = [_folder_name(experiment.study)] if experiment.study else []
+    folder = root.joinpath(*study, _folder_name(simulator), name)
     return Job(plain, str(folder), command)
 
 
 def _folder_name(study: str) -> str:
-    """A study's name as one folder: itself where it is plain, else with a checksum."""
+    """A name as one folder: itself where it is plain, else with a checksum."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}", study):
         return study
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study).strip("-")[:40]

@@ -93,6 +93,11 @@ class Traffic:
         arrived = Transitions._make(field[rows] for field in stored)
         return Arrival(arrived, rows.astype(np.int64), block.next_observation, done, info)
 
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the environment can be saved mid-session; others' start anew when stopped."""
+        return hasattr(self.env, "state_dict")
+
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to continue mid-session, the environment included."""
         save = getattr(self.env, "state_dict", None)

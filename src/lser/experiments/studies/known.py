@@ -119,8 +119,11 @@ STUDIES: dict[str, StudySpec] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "paper": tuple(name for name in STUDIES if name != "tuning"),
 }
-# What is drawn and has no cells here: ``lser demo`` makes its own.
+# What is drawn and has no cells here: ``lser compare`` and ``lser demo`` make their own.
 _DRAWN = {
+    "compare": StudySpec(
+        "compare", "Compared", "Which of these is the better one?", compared=("memory", "agent")
+    ),
     "demo": StudySpec(
         "demo", "Demo", "Does replaying by similarity pay on this traffic?", arm_by=(_MEMORY,)
     )
