@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lser.catalogue import MEMORIES
+from lser.catalogue import MEMORIES, nearest
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import lasting, preset
@@ -136,7 +136,16 @@ def _cell(
 
 def outcome(jobs: Sequence[Job], against: str = "") -> Comparison:
     """What the finished runs of these jobs show."""
-    return Comparison(tuple(records.load(job.folder) for job in jobs), against)
+    found = Comparison(tuple(records.load(job.folder) for job in jobs))
+    return replace(found, against=reference(found.arms, against))
+
+
+def reference(arms: Sequence[str], against: str = "") -> str:
+    """The arm to measure against: the one asked for, else uniform replay, else the last."""
+    if against:
+        nearest("arm", against, arms)
+        return against
+    return "uniform" if "uniform" in arms else arms[-1]
 
 
 def _quiet(_: Job) -> None:

@@ -59,7 +59,7 @@ def cells(sessions: int, seeds: int) -> list[Experiment]:
 
 
 def _demo(sessions: int, seeds: int, workers: int, out: Path, *, command: str) -> int:
-    from lser.cli.study import run_jobs
+    from lser.cli.jobs import run_jobs
     from lser.report import demo_page, summary_table
 
     jobs = [job_for(cell, out / "runs", command) for cell in cells(sessions, seeds)]

@@ -177,6 +177,11 @@ class Tally:
         if not done.ok:
             self.failed.append(done.job)
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self.began
+
     def share(self) -> float:
         """The part of the whole work that is done, runs under way included."""
         done = self._ended_work + sum(_work_done(job) for job in self.running)
@@ -184,8 +189,8 @@ class Tally:
 
     def left(self) -> float | None:
         """Seconds left at the pace so far."""
-        share, elapsed = self.share(), time.monotonic() - self.began
-        return elapsed * (1 - share) / share if share > 0.001 else None
+        share = self.share()
+        return self.elapsed * (1 - share) / share if share > 0.001 else None
 
 
 def _work(job: Job) -> float:
