@@ -34,7 +34,17 @@ ALLOWED = {
     "testing": ROOT | {"replay"},
     "cli": ROOT
     | MIDDLE
-    | {"theory", "training", "experiments", "fleet", "ray", "online", "report", "adapters", "comparison"},
+    | {
+        "theory",
+        "training",
+        "experiments",
+        "fleet",
+        "ray",
+        "online",
+        "report",
+        "adapters",
+        "comparison",
+    },
 }
 OUTSIDE_FORBIDDEN = {
     "catalogue": {"numpy", "numba", "torch", "gymnasium"},

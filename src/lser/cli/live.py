@@ -91,9 +91,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._live = Live(
-                console=self._console, refresh_per_second=2, get_renderable=self.view
-            )
+            self._live = Live(console=self._console, refresh_per_second=2, get_renderable=self.view)
             self._live.start()
         else:
             self._lines = threading.Thread(target=self._speak, daemon=True)

@@ -21,6 +21,7 @@ from lser.experiments.studies import GROUPS, STUDIES, plan
 from lser.experiments.study import Job, Processes, Tally, finished, job_for
 from lser.fleet.map import Fleets
 from lser.report.style import count
+from lser.simulators.virtual_taobao.weights import WeightsError
 
 Engine = Literal["processes", "fleet"]
 
@@ -138,9 +139,9 @@ def _list(jobs: list[Job], workers: int, engine: Engine) -> None:
     table = Table(title=title, box=None, pad_edge=False)
     for column in ("simulator", "label", "sessions", "seeds", "finished"):
         table.add_column(column, justify="left" if column in ("simulator", "label") else "right")
-    for row, runs in cells.items():
+    for cell, runs in cells.items():
         done = sum(job.folder not in waiting for job in runs)
-        table.add_row(*(Text(cell) for cell in (*row, str(len(runs)), str(done))))  # never markup
+        table.add_row(*(Text(word) for word in (*cell, str(len(runs)), str(done))))  # never markup
     console = stdout()
     console.print(table)
     console.print(Text(_estimate(sum(waiting.values()), jobs, workers, engine)))
@@ -151,7 +152,7 @@ def _estimate(work: float, jobs: list[Job], workers: int, engine: Engine) -> str
     if engine == "fleet":
         return f"about {work:,.0f} updates; how fast fleets are depends on the device"
     seconds = work / UPDATES_PER_SECOND / workers
-    largest = max(_bytes(job) for job in {job.experiment["simulator"]["name"]: job for job in jobs}.values())
+    largest = max(map(_bytes, {job.experiment["simulator"]["name"]: job for job in jobs}.values()))
     return (
         f"about {left(seconds).removesuffix(' left')} (h:mm:ss or m:ss) on "
         f"{count(workers, 'worker')} at {UPDATES_PER_SECOND} updates/s each; at most "
@@ -161,4 +162,7 @@ def _estimate(work: float, jobs: list[Job], workers: int, engine: Engine) -> str
 
 def _bytes(job: Job) -> int:
     experiment = from_json(dict(job.experiment))
-    return replay_bytes(experiment.capacity, *sizes(experiment))
+    try:
+        return replay_bytes(experiment.capacity, *sizes(experiment))
+    except WeightsError:  # a plan needs no weights: VirtualTaobao's sizes are known
+        return replay_bytes(experiment.capacity, 91, 27)

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lser.experiments.recording import Recorder
+from lser.experiments.records import CURVE, FINAL
 
 
 class record:
@@ -44,7 +45,8 @@ class record:
         self._final: dict[str, float] | None = None
 
     def __enter__(self) -> Self:
-        self._recorder.keep(0)
+        for name in (CURVE, FINAL):  # of an earlier time
+            (self.folder / name).unlink(missing_ok=True)
         self._recorder.begin(self._metric)
         return self
 

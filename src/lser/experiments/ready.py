@@ -1,4 +1,4 @@
-"""Checks before anything starts: a mistake that can be seen now is one paragraph, not many traces."""
+"""Checks before anything starts: what can be seen now is one paragraph, not many traces."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -126,7 +126,7 @@ _DRAWN = {
     ),
     "demo": StudySpec(
         "demo", "Demo", "Does replaying by similarity pay on this traffic?", arm_by=(_MEMORY,)
-    )
+    ),
 }
 
 
