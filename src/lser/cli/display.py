@@ -37,7 +37,7 @@ class RunDisplay:
         print(self._name, file=sys.stderr, flush=True)
         if self._console.is_terminal:
             self._bar = Progress(
-                BarColumn(bar_width=12),
+                BarColumn(bar_width=8),
                 TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True)),
                 console=self._console,
             )
@@ -76,7 +76,7 @@ class RunDisplay:
 
 
 def line(numbers: dict[str, Any]) -> str:
-    """A run in at most 66 columns: sessions, scores and time left."""
+    """A run in at most 70 columns: sessions, scores and time left."""
     done = min(numbers["sessions"], numbers["of"])
     words = [f"{done:,}/{numbers['of']:,} sessions", scores(numbers)]
     if done < numbers["of"]:
@@ -87,9 +87,9 @@ def line(numbers: dict[str, Any]) -> str:
 def scores(numbers: dict[str, Any]) -> str:
     """A run's score over training, and at its last evaluation, in a few words."""
     metric = str(numbers["metric"]).replace("reward_per_step", "reward")
-    text = f"{metric} {numbers['so_far']:.3f}"
+    text = f"{metric} {numbers['so_far']:#.3g}"
     if numbers["evaluation"] is not None:
-        text += f" (evaluated {numbers['evaluation']:.3f})"
+        text += f" (evaluated {numbers['evaluation']:#.3g})"
     return text
 
 

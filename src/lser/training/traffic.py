@@ -37,7 +37,9 @@ def as_vector(env: Any) -> VectorEnv[Any, Any, Any]:
         vector.closed = True  # its environment is the caller's to close
         return vector
     if isinstance(env, str):
-        raise TypeError(f"env is the name {env!r}; gymnasium.make_vec({env!r}, num_envs=8) makes it")
+        raise TypeError(
+            f"env is the name {env!r}; gymnasium.make_vec({env!r}, num_envs=8) makes it"
+        )
     raise TypeError(f"env must be a Gymnasium environment or vector environment, got {env!r}")
 
 
