@@ -78,8 +78,11 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:  #
 
 
 def _block(name: str) -> str:
-    """What stands between the markers of ``name`` in the results."""
+    """What stands between the markers of ``name`` in the results, or on the front page."""
     text = (ROOT / "results" / "README.md").read_text()
+    if name == "results":
+        text = (ROOT / "README.md").read_text().replace("](results/README.md)", "](results.md)")
+        text = text.replace("](results/figures/", "](figures/")
     inside = text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
     if not inside:
         raise ValueError(f"results/README.md has no block {name!r}")

@@ -12,7 +12,7 @@ from lser.report.style import interval, listing, name_of, number
 from lser.report.table import Table
 
 WIDTH = 80
-NAME = 16  # columns of the first column, so that the rest fits
+NAME = 8  # columns that the first column has at least
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽", "open": "=", "unknown": "?"}
 
 
@@ -76,14 +76,17 @@ def scores_table(found: Finding) -> Table:
     columns += [f"minus {short(against, 12)}", ""] if against else []
     rows = []
     for row in found.estimates:
-        cells = [short(name_of(row.arm.name), NAME), str(len(row.arm.runs)), interval(row.mean)]
+        cells = [name_of(row.arm.name), str(len(row.arm.runs)), interval(row.mean)]
         if scale:
             cells.append(number(scale.share(row.mean.estimate), digits=2))
         if against:
             pair = row.versus
             shown = pair.difference if pair else Interval(*(float("nan"),) * 3)
             cells += [interval(shown, sign=True), SIGNS[found.reading(pair)] if pair else ""]
-        rows.append(tuple(cells))
+        rows.append(cells)
+    rest = [max(len(line[i]) for line in (columns, *rows)) for i in range(1, len(columns))]
+    name = max(NAME, WIDTH - sum(rest) - 2 * len(rest))
+    rows = [[short(cells[0], name), *cells[1:]] for cells in rows]
     notes = ["Means with 95 % t-intervals over seeds."]
     if scale:
         notes.append(
@@ -96,8 +99,8 @@ def scores_table(found: Finding) -> Table:
             "arms), △ ▽ only without the correction, = not separated, ? too few seeds."
         )
     caption = f"{panel.title}: final {name_of(panel.metric)}."
-    name = f"{panel.name}-closing"
-    return Table(name, caption, tuple(columns), tuple(rows), notes=tuple(notes))
+    lines = tuple(tuple(cells) for cells in rows)
+    return Table(f"{panel.name}-closing", caption, tuple(columns), lines, notes=tuple(notes))
 
 
 def short(text: str, width: int) -> str:
