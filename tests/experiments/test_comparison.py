@@ -22,9 +22,7 @@ def found(tmp_path_factory):
 @pytest.mark.slow
 def test_it_has_arms_scores_a_verdict_and_a_table(found):
     assert found.arms == ("lser", "uniform", "lser, 2 bits")
-    assert {arm: sorted(seeds) for arm, seeds in found.scores.items()} == dict.fromkeys(
-        found.arms, [0, 1]
-    )
+    assert all(sorted(seeds) == [0, 1] for seeds in found.scores.values())
     assert found.against == "uniform"
     assert "over 2 paired seeds" in found.verdict
     assert [row[0] for row in found.table.rows].count("uniform") == 1

@@ -56,12 +56,10 @@ def test_a_record_without_a_point_is_an_error(tmp_path):
 
 
 def test_sessions_that_do_not_rise_are_refused(tmp_path):
-    with (
-        pytest.raises(ValueError, match="sessions must rise, got 5 after 5"),
-        lser.record(tmp_path / "a", simulator="s", memory="m") as run,
-    ):
+    with lser.record(tmp_path / "a", simulator="s", memory="m") as run:
         run.point(sessions=5, metric=0.0)
-        run.point(sessions=5, metric=0.0)
+        with pytest.raises(ValueError, match="sessions must rise, got 5 after 5"):
+            run.point(sessions=5, metric=0.0)
 
 
 def test_the_same_loop_again_replaces_its_record(tmp_path):
