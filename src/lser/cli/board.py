@@ -30,12 +30,20 @@ class Board:
         steps = int(line["steps"])
         for name, value in flat(line).items():
             if name not in COUNTS:
-                place = name if "/" in name else f"evaluation/{name}"
-                self._writer.add_scalar(place, value, steps)
+                self._writer.add_scalar(f"{group(name)}{name}", value, steps)
         self._writer.add_scalar(f"training/{status.metric}", status.so_far, steps)
         for name, value in losses(status).items():
             self._writer.add_scalar(f"learning/{name}", value, steps)
         self._writer.flush()
+
+
+def group(name: str) -> str:
+    """Where TensorBoard shows a number: with the critic's, training's or the evaluation's."""
+    if "/" in name:
+        return ""
+    if name in ("saturated", "one_reward") or name.startswith("value_"):
+        return "critic/"
+    return "training/" if name.startswith("learning_") or name == "regret" else "evaluation/"
 
 
 def losses(status: Status) -> dict[str, float]:

@@ -27,7 +27,7 @@ class ExactIndex:
     """A scan over all items; ties go to the lower index."""
 
     def __init__(self, features: Float32) -> None:
-        from lser.simulators.top_k import top_k  # Numba is loaded when a catalogue is searched
+        from lser.top_k import top_k  # Numba is loaded when a catalogue is searched
 
         self._top_k = top_k
         self._transposed = np.ascontiguousarray(features.T)  # (d, M)

@@ -125,8 +125,11 @@ _DRAWN = {
         "compare", "Compared", "Which of these is the better one?", compared=("memory", "agent")
     ),
     "demo": StudySpec(
-        "demo", "Demo", "Does replaying by similarity pay on this traffic?", arm_by=(_MEMORY,)
-    ),
+        "demo",
+        "Demo",
+        "Does this recommender beat a linear bandit, and what does its memory add?",
+        compared=("memory", "agent"),
+    )
 }
 
 
