@@ -91,10 +91,11 @@ class Run:
         while not self.complete:
             self.after(next(steps), watch)
             if stop():
-                self.checkpoint()
+                if self.traffic.can_be_saved:
+                    self.checkpoint()
                 self.recorder.pause()
                 raise Interrupted
-            if time.monotonic() - saved > self.checkpoint_seconds:
+            if self.traffic.can_be_saved and time.monotonic() - saved > self.checkpoint_seconds:
                 self.checkpoint()
                 saved = time.monotonic()
         self.finish()
