@@ -137,7 +137,7 @@ import json, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from lser.experiments.catalogue import from_json
+from lser.experiments.experiment import from_json
 from lser.experiments.run import run
 experiment = from_json(json.loads(sys.argv[1]))
 run(experiment, Path(sys.argv[2]), checkpoint_seconds=0.05)

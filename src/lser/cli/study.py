@@ -18,7 +18,7 @@ from lser.experiments import records
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
 from lser.experiments.studies import GROUPS, STUDIES, plan
-from lser.experiments.study import Job, Map, Processes, Tally, finished, job_for
+from lser.experiments.study import Job, Map, Processes, Tally, finished, job_for, term_as_interrupt
 from lser.fleet.map import Fleets
 
 Engine = Literal["processes", "fleet"]
@@ -119,7 +119,8 @@ def _study(
 def run_jobs(jobs: list[Job], pool: Map) -> int:
     """Run what is not finished with a progress display; 1 when a run failed."""
     waiting = [job for job in jobs if not finished(job)]
-    tally = _go(waiting, pool, already=len(jobs) - len(waiting))
+    with term_as_interrupt():
+        tally = _go(waiting, pool, already=len(jobs) - len(waiting))
     for job in tally.failed:
         print(f"\nfailed: {job.folder}\n{_error(job)}", file=sys.stderr)
     return 1 if tally.failed else 0

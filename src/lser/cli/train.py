@@ -47,6 +47,8 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Print the final evaluation as JSON instead of the record's path."""
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
+    again: bool = False
+    """Run anew over a finished record, or over checkpoints that cannot be read."""
 
 
 def train(argv: list[str]) -> int:
@@ -82,6 +84,7 @@ def train(argv: list[str]) -> int:
         tensorboard=options.tensorboard,
         as_json=options.json,
         checkpoint_seconds=options.checkpoint_seconds,
+        again=options.again,
     )
 
 
@@ -93,6 +96,7 @@ def execute(
     tensorboard: bool = False,
     as_json: bool = False,
     checkpoint_seconds: float = 60.0,
+    again: bool = False,
 ) -> int:
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
@@ -103,7 +107,9 @@ def execute(
 
     torch.set_num_threads(1)
     name = "/".join(experiment.names)
-    run = Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds)
+    run = Run(
+        experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds, again=again
+    )
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
         from lser.cli.board import Board
