@@ -14,7 +14,7 @@ from test_run import Stop, outcome, small
 
 from lser import files
 from lser.cli import main
-from lser.experiments import records, recording
+from lser.experiments import recording, records
 from lser.experiments.owner import OWNER, Owner, owned
 from lser.experiments.run import CHECKPOINTS, Run, run
 from lser.training.checkpoint import Checkpoints
@@ -216,7 +216,8 @@ from test_run import small
 from lser.cli.study import run_jobs
 from lser.experiments.study import Processes, job_for
 if __name__ == "__main__":
-    jobs = [job_for(small(seed=s, sessions=50000, study="s"), Path(sys.argv[1]), "") for s in (0, 1)]
+    long = [small(seed=s, sessions=50000, study="s") for s in (0, 1)]
+    jobs = [job_for(each, Path(sys.argv[1]), "") for each in long]
     try:
         sys.exit(run_jobs(jobs, Processes(2)))
     except KeyboardInterrupt:
