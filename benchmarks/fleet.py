@@ -2,7 +2,8 @@
 
 ``python benchmarks/fleet.py --device cuda`` runs fleets of VirtualTaobao on the device: LSER,
 uniform and a mix of all memories, each for some seconds of whole training (users, memories,
-updates), beside one run in one process on one core, in one go. It prints agent-steps per second, how many times
+updates), beside one run in one process on one core, in one go. It prints agent-steps per second,
+how many times
 that is what the one process makes, how far the update alone is from its floor (operations and
 bytes over rates measured on the same device), and where the time went; the numbers go to
 ``results/speed_fleet.json`` with the machine's name. ``--device cpu`` has the rows of the CPU.

@@ -115,12 +115,12 @@ def test_a_memory_that_says_it_needs_what_it_ignores_is_found():
 def test_one_command_holds_a_memory_to_the_contract(capsys):
     assert main(["uniform"]) == 0
     out = capsys.readouterr().out
-    assert "0 of 24 checks are broken" in out
+    assert "0 of 25 checks are broken" in out
     assert all(f"ok      {name}" in out for name in BY_NAME)
     assert main(["per", "--set", "alpha=0.0", "--skip", "fills_up"]) == 1
     out = capsys.readouterr().out
     assert "skipped fills_up" in out
-    assert "BROKEN  uses_td_errors_as_it_says" in out
+    assert "broken  uses_td_errors_as_it_says" in out
 
 
 @pytest.mark.parametrize(

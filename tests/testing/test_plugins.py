@@ -112,6 +112,23 @@ def test_a_plugin_is_announced_by_an_entry_point(announced):
     assert known.name_of(toy().Params(power=5.0)) == "toy"
 
 
+def test_a_plugin_with_the_settings_of_another_is_refused(folder):
+    """Records name a memory by its settings: `uniform` would be trained in its place."""
+    (folder / "toy_pkg.py").write_text(
+        "from lser import UniformReplay\nclass Same(UniformReplay):\n    KIND = 'same'\n"
+    )
+    with pytest.raises(ValueError, match="toy_pkg:Same inherits its Params"):
+        preset("bazaar", "toy_pkg:Same")
+
+
+def test_a_broken_plugin_harms_nobody_else(announced):
+    (announced / "toy_pkg.py").write_text("import nothing_of_this_name\n")
+    known = Catalogue("memory", "memories", *MEMORIES.own.values())
+    assert known.name_of(known["lser-p"].params()) == "lser-p"
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
+        known["toy"].load()
+
+
 def python(folder, *words):
     """A process of its own, as entry points are looked up once."""
     source = Path(lser.__file__).parents[1]

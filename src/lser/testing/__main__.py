@@ -5,7 +5,7 @@ import ast
 import sys
 from typing import Any
 
-from lser.testing import CHECKS, Broken, NotForThis, subject
+from lser.testing import CHECKS, subject, verdicts
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,20 +26,9 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     broken = 0
-    for check in CHECKS:
-        verdict, words = "ok", (check.__doc__ or "").strip()
-        if check.__name__ in options.skip:
-            verdict, words = "skipped", "asked for"
-        else:
-            try:
-                check(tested)
-            except NotForThis as reason:
-                verdict, words = "skipped", str(reason)
-            except Broken as error:
-                verdict, words, broken = "BROKEN", str(error), broken + 1
-            except Exception as error:
-                verdict, words, broken = "BROKEN", f"it raised {error!r}", broken + 1
-        print(f"{verdict:8}{check.__name__:32}{words}")
+    for name, outcome, words in verdicts(tested, skip=options.skip):
+        broken += outcome == "broken"
+        print(f"{outcome:8}{name:32}{words}")
     print(f"{tested.name}: {broken} of {len(CHECKS)} checks are broken")
     return 1 if broken else 0
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -137,19 +138,27 @@ def goes_on_after_a_file(subject: Subject) -> None:
 
 
 def goes_on_in_copies(subject: Subject) -> None:
-    """`from_state`, `copy.deepcopy` and `pickle` make memories that go on alike and apart."""
-    ways: dict[str, Callable[[Any], Any]] = {
-        "made from its state": lambda memory: type(memory).from_state(memory.state()),
-        "copied": copy.deepcopy,
-        "pickled": lambda memory: pickle.loads(pickle.dumps(memory)),
-    }
-    for way, copied in ways.items():
-        memory, columns, _, rng = life_of(subject)
-        _go_on_alike(memory, copied(memory), rng, len(columns[0]), way)
-        apart = copied(memory)
-        before = Snapshot(apart)
-        memory.extend(*next(blocks_of(rng, 1)))
-        require(Snapshot(apart) == before, f"{way}, it changes with the original")
+    """`from_state` and `copy.deepcopy` make memories that go on alike and apart."""
+    _go_on_as_copies(subject, "made from its state", lambda m: type(m).from_state(m.state()))
+    _go_on_as_copies(subject, "copied", copy.deepcopy)
+
+
+def goes_on_after_a_pickle(subject: Subject) -> None:
+    """So does `pickle`, where its class can be imported."""
+    kind = type(subject.make())
+    found: Any = sys.modules.get(kind.__module__)
+    if getattr(found, kind.__qualname__, None) is not kind:
+        raise NotForThis(f"{kind.__module__} has no {kind.__qualname__} to import")
+    _go_on_as_copies(subject, "pickled", lambda m: pickle.loads(pickle.dumps(m)))
+
+
+def _go_on_as_copies(subject: Subject, way: str, copied: Callable[[Any], Any]) -> None:
+    memory, columns, _, rng = life_of(subject)
+    _go_on_alike(memory, copied(memory), rng, len(columns[0]), way)
+    apart = copied(memory)
+    before = Snapshot(apart)
+    memory.extend(*next(blocks_of(rng, 1)))
+    require(Snapshot(apart) == before, f"{way}, it changes with the original")
 
 
 def _go_on_alike(memory: Any, other: Any, rng: np.random.Generator, first: int, way: str) -> None:
@@ -254,6 +263,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     follows_its_seed,
     goes_on_after_a_file,
     goes_on_in_copies,
+    goes_on_after_a_pickle,
     says_plain_numbers,
     survives_two_threads,
     chooses_alike_without_rows,

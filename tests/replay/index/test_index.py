@@ -1,9 +1,9 @@
 """The index as a whole: nearest codes, what it takes in memory, and that damage is found."""
 
+import doors
 import numpy as np
 import pytest
 
-from lser.replay.index.drawing import nearest_two
 from lser.replay.index.index import BucketIndex, Rules
 from lser.replay.index.reference import jaccard
 
@@ -32,7 +32,7 @@ def test_the_two_nearest_codes_follow_every_tie_rule(bits):
                 occupied,
                 key=lambda c: (-jaccard(c, query), (c ^ query).bit_count(), -occupied[c], c),
             )[:2]
-            got = nearest_two(index._header[0], query)
+            got = doors.nearest_two(index.address, query)
             assert [int(index._held["buckets"]["code"][b]) for b in got if b >= 0] == want
 
 

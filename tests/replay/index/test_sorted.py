@@ -3,14 +3,14 @@
 import bisect
 import random
 
+import doors
 import numpy as np
 import pytest
 
-from lser.replay.index import blocks, placing
-from lser.replay.index import sorted as ordered
-from lser.replay.index.dump import in_order
+from lser.replay.index import blocks
 from lser.replay.index.index import BucketIndex, Rules
 from lser.replay.index.layout import LEAST
+from lser.replay.index.sorted import NEWEST
 
 
 def test_order_keys_keep_the_order_of_floats():
@@ -36,51 +36,51 @@ class Checked:
         self.rnd = rnd
         self.ids = np.full(capacity, -1, np.int64)
         self.index = BucketIndex(self.ids, Rules(fifo=True))  # tracked: entries can be sought
-        self.h = self.index._header[0]
-        self.h["size"] = capacity  # any slot may be in use
-        self.bucket = placing.open_bucket(self.h, 7, LEAST)
+        self.index.counts[0] = capacity  # any slot may be in use
+        self.h = self.index.address
+        self.bucket = doors.open_bucket(self.h, 7, LEAST)
         self.held, self.free = [], list(range(capacity))
 
     def make_room(self):
-        while not blocks.fits(self.h, self.bucket):
+        while not doors.fits(self.h, self.bucket):
             self.index.make_room()
 
     def add(self, key, identity, slot, newer):
         value = np.float32(key)
         word = (blocks.order_key(value) << 32) | slot
         self.ids[slot] = identity
-        ordered.insert(self.h, self.bucket, word, newer)
+        doors.insert(self.h, self.bucket, word, newer)
         bisect.insort(self.held, (float(value), identity, slot))
 
     def add_newest(self, key, identity):
         slot = self.free.pop(self.rnd.randrange(len(self.free)))
-        self.add(key, identity, slot, ordered.NEWEST)
+        self.add(key, identity, slot, NEWEST)
 
     def remove_worst(self):
-        ordered.delete_worst(self.h, self.bucket)
+        doors.delete_worst(self.h, self.bucket)
         self.free.append(self.held.pop(0)[2])
 
     def remove_any(self, new_key=None):
         """Take one out, for good or to put it back under another key."""
         value, identity, slot = self.held.pop(self.rnd.randrange(len(self.held)))
         key = blocks.order_key(np.float32(value))
-        ordered.delete_entry(self.h, self.bucket, key, identity)
+        doors.delete_entry(self.h, self.bucket, key, identity)
         if new_key is None:
             self.free.append(slot)
         else:
             self.add(new_key, identity, slot, identity)
 
     def compare(self):
-        assert in_order(self.h, self.bucket)
+        assert doors.in_order(self.h, self.bucket)
         expected = [slot for _, _, slot in reversed(self.held)]
         slots = np.empty(self.rnd.randint(1, len(expected)), np.int64)
-        ordered.best(self.h, self.bucket, slots)
+        doors.best(self.h, self.bucket, slots)
         assert slots.tolist() == expected[: len(slots)]
         ranks = np.array(self.rnd.sample(range(len(expected)), len(slots)))
         wanted = [expected[rank] for rank in ranks]
-        ordered.by_rank(self.h, self.bucket, ranks)
+        doors.by_rank(self.h, self.bucket, ranks)
         assert ranks.tolist() == wanted
-        assert ordered.worst(self.h, self.bucket) & blocks.SLOT == expected[-1]
+        assert doors.worst(self.h, self.bucket) & blocks.SLOT == expected[-1]
 
 
 @pytest.mark.parametrize("kind", KEYS)

@@ -418,6 +418,7 @@ class LocalityReplay(Memory):
         own = {
             "encoder": encoder.config,
             "greedy": self.greedy,
+            "stale": self.stale,
             "counters": self.index.counters,
             "generator": self.index.generator,
         }
@@ -429,6 +430,7 @@ class LocalityReplay(Memory):
         kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
         self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
+        self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = self._returns.restored(arrays)
         index = BucketIndex(self.store.ids, self.params.rules())
