@@ -67,7 +67,10 @@ class Moments:
             check_shape(name, arrays[name], (dim,))
             if not np.isfinite(arrays[name].astype(np.float64)).all():
                 raise ValueError(f"{name} holds numbers that are not finite")
-        if int(arrays["moments_count"][0]) < 0 or (arrays["moments_squares"].astype(np.float64) < 0).any():
+        if (
+            int(arrays["moments_count"][0]) < 0
+            or (arrays["moments_squares"].astype(np.float64) < 0).any()
+        ):
             raise ValueError("the saved moments are not those of any rows")
         moments._count = arrays["moments_count"].astype(np.int64)
         moments._mean = arrays["moments_mean"].astype(np.float64)

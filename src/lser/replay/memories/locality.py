@@ -206,14 +206,17 @@ class LocalityReplay(Memory):
         block: Any = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
             self.settle()
-            if self._direct:
-                try:
-                    return self._write(block, _NO_CODES, None)
-                except TypeError:  # not all are arrays that a kernel takes as they are
-                    self._unfinished = None
-            block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
-            labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
-            return self._write(block, self._codes(block[0]), labels)
+            return self._extend(block, streams)
+
+    def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
+        if self._direct:
+            try:
+                return self._write(block, _NO_CODES, None)
+            except TypeError:  # not all are arrays that a kernel takes as they are
+                self._unfinished = None
+        block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
+        labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
+        return self._write(block, self._codes(block[0]), labels)
 
     def _codes(self, observation: Float32) -> UInt32:
         """The codes of a block; none where kernels hash."""
@@ -338,16 +341,21 @@ class LocalityReplay(Memory):
         """
         with self._lock:
             self.settle()
-            if self._answers and type(batch_size) is int and batch_size > 0:
-                drawn = self.store.blank(batch_size)
-                try:
-                    if self._replay(query, drawn) != calls.WRONG:
-                        return self.store.wrap(*drawn)
-                except TypeError:  # not an array that a kernel takes as it is
-                    pass
-            drawn = self.store.blank(self._size(batch_size))
-            self._replay(self._checked(query), drawn)
+            drawn = self._drawn(batch_size, query)
         return self.store.wrap(*drawn)
+
+    def _drawn(self, batch_size: int, query: ArrayLike | None) -> tuple[Any, Any, Any]:
+        """Rows, flags and ids of a batch."""
+        if self._answers and type(batch_size) is int and batch_size > 0:
+            drawn = self.store.blank(batch_size)
+            try:
+                if self._replay(query, drawn) != calls.WRONG:
+                    return drawn
+            except TypeError:  # not an array that a kernel takes as it is
+                pass
+        drawn = self.store.blank(self._size(batch_size))
+        self._replay(self._checked(query), drawn)
+        return drawn
 
     def _replay(self, query: Any, drawn: tuple[Any, Any, Any]) -> int:
         code = self._code
