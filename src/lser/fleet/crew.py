@@ -11,6 +11,7 @@ The learner's process and its crews take turns by messages:
     Close    -> Close          finished runs completed, the others marked as stopped
 """
 
+import logging
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,8 @@ from lser.experiments.study import Job
 from lser.fleet.board import Board, Shape
 from lser.fleet.seat import Seat
 from lser.types import Float32
+
+log = logging.getLogger("lser")
 
 States = dict[int, dict[str, Any]]  # of learners, by slot
 
@@ -120,13 +123,18 @@ class Crew:
         self.closed = False
 
     def _seat(self, job: Job) -> Seat | None:
-        run = Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command)
+        try:
+            run = Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command)
+        except ValueError as error:  # another owner, or checkpoints that cannot be read
+            log.warning("%s", error)
+            return None
         run.recorder.meta["engine"] = f"fleet on {self._device}"
         try:
             seat = Seat(run, ProgressFile(Path(job.folder), every=5.0))
             seat.open()
         except Exception as error:
             run.recorder.fail(error)
+            run.owner.release()
             return None
         return seat
 
@@ -210,6 +218,7 @@ class Crew:
     def _fail(self, seat: Seat, error: BaseException) -> None:
         seat.running = False
         seat.run.recorder.fail(error)
+        seat.run.owner.release()
         self._completed.add(seat.slot)
         self.board.due[seat.slot] = self.board.running[seat.slot] = 0
 
@@ -318,6 +327,7 @@ class Crew:
         self.closed = True
         for seat in self._running():
             seat.run.recorder.pause()
+            seat.run.owner.release()
 
 
 def _joined(seat: Seat) -> Joined:
