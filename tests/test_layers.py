@@ -30,11 +30,22 @@ ALLOWED = {
     "ray": ROOT | MIDDLE | {"training", "experiments"},
     "online": ROOT | MIDDLE | {"training", "experiments"},
     "report": {"types", "catalogue", "experiments"},
+    "comparison": ROOT | MIDDLE | {"training", "experiments", "report"},
     "adapters": {"types", "catalogue", "checks", "replay"},
     "testing": ROOT | {"replay"},
     "cli": ROOT
     | MIDDLE
-    | {"theory", "training", "experiments", "fleet", "ray", "online", "report", "adapters"},
+    | {
+        "theory",
+        "training",
+        "experiments",
+        "fleet",
+        "ray",
+        "online",
+        "report",
+        "adapters",
+        "comparison",
+    },
 }
 OUTSIDE_FORBIDDEN = {
     "catalogue": {"numpy", "numba", "torch", "gymnasium"},

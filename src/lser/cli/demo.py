@@ -82,16 +82,17 @@ def cells(sessions: int, seeds: int) -> list[Experiment]:
 
 
 def _demo(sessions: int, seeds: int, workers: int, out: Path, *, command: str) -> int:
-    from lser.cli.study import run_jobs
-    from lser.report import demo_page, summary_table
+    from lser.cli.jobs import run_jobs
+    from lser.report import demo_page
+    from lser.report.closing import closing, fill
 
     jobs = [job_for(cell, out / "runs", command) for cell in cells(sessions, seeds)]
     code = run_jobs(jobs, Processes(workers) if workers > 0 else Processes())
     if code:
         return code
     found = [records.load(job.folder) for job in jobs]
-    print(summary_table(found).text())
-    print(verdict(found))
+    print(closing(found))
+    print("\n" + "\n".join(map(fill, verdict(found).splitlines())))
     print(demo_page(found, out, title="A recommender, and the linear bandit it has to beat"))
     return 0
 

@@ -25,7 +25,7 @@ def _evaluate(
 ) -> int:
     """Score the agent of a finished run on fresh users, without exploration.
 
-    example: lser evaluate runs/runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
+    example: lser evaluate runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
 
     Args:
         record: Folder of the record.
@@ -33,6 +33,8 @@ def _evaluate(
         seed: Seed of the users.
         json_output: Print JSON.
     """
+    if sessions < 1:
+        raise ValueError(f"--sessions must be at least 1, got {sessions}")
     from lser.experiments.build import anchors, build_agent, make_env
     from lser.experiments.run import AGENT
     from lser.training import checkpoint

@@ -17,7 +17,7 @@ def resume(argv: list[str]) -> int:
 def _resume(record: Annotated[Path, tyro.conf.Positional], /) -> int:
     """Continue an interrupted run; its record ends as if it had never stopped.
 
-    example: lser resume runs/runs/bazaar/lser-seed0-1a2b3c4d
+    example: lser resume runs/bazaar/lser-seed0-1a2b3c4d
 
     Args:
         record: Folder of the record.
@@ -27,4 +27,6 @@ def _resume(record: Annotated[Path, tyro.conf.Positional], /) -> int:
     held = records.load(record)
     if held.status == "done":
         raise ValueError(f"{record} is finished; there is nothing to resume")
-    return execute(from_json(held.experiment), record, command=str(held.meta.get("command", "")))
+    every = held.meta.get("checkpoint_seconds", 60.0)  # as the run was started
+    command = str(held.meta.get("command", ""))
+    return execute(from_json(held.experiment), record, command=command, checkpoint_seconds=every)

@@ -40,6 +40,8 @@ def preset(
         updates_per_step=1.0 if scale == "paper" else facts.medium_updates,
         evaluate_every=max(1, sessions // POINTS),
     )
+    if not hasattr(entry.load(), "simulator_type"):  # one user at a time: short evaluations
+        experiment = replace(experiment, evaluate_sessions=20, final_sessions=100)
     if simulator == "bazaar":
         experiment = _for_bazaar(experiment)
     if not isinstance(experiment.agent, ActorCriticParams):

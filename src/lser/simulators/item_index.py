@@ -52,7 +52,7 @@ class FaissIndex:
         except ImportError as error:
             raise ImportError(
                 f"a catalogue of {len(features)} items needs a vector index: "
-                "pip install 'lser[index]', or choose index='exact'"
+                "pip install faiss-cpu, or choose index='exact'"
             ) from error
         items, d = features.shape
         cells = max(1, int(np.sqrt(items)))

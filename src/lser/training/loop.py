@@ -7,6 +7,7 @@ from math import ceil
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
@@ -59,7 +60,7 @@ class Progress:
 
 
 def train(
-    env: VectorEnv[Any, Any, Any] | Traffic,
+    env: VectorEnv[Any, Any, Any] | gym.Env[Any, Any] | Traffic,
     agent: Agent,
     replay: Replay,
     *,
@@ -72,6 +73,7 @@ def train(
 ) -> Iterator[Step]:
     """Act on every user, learn, store; forever: the caller decides when to stop.
 
+    `env` is a vector environment, or a single one, which counts as a vector of one.
     `updates_per_step` counts per environment step and may be a fraction. Each update queries the
     memory with a different user's observation, before that user's transition is stored. Pass the
     `progress` of an earlier call to continue it.

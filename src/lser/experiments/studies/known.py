@@ -226,8 +226,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "paper": tuple(name for name in STUDIES if name != "tuning" and name not in _PLAN),
     "plan": _PLAN,
 }
-# What is drawn and has no cells here: ``lser demo`` makes its own.
+# What is drawn and has no cells here: ``lser compare`` and ``lser demo`` make their own.
 _DRAWN = {
+    "compare": StudySpec(
+        "compare", "Compared", "Which of these is the better one?", compared=("memory", "agent")
+    ),
     "demo": StudySpec(
         "demo",
         "Demo",
