@@ -125,3 +125,17 @@ def test_missing_arrays_are_named(tmp_path, capsys):
     np.savez(tmp_path / "x.npz", observation=np.zeros((3, 2)))
     assert main(["inspect", str(tmp_path / "x.npz")]) == 2
     assert "has no action, reward" in capsys.readouterr().err
+
+
+def test_watching_shows_the_critic_s_values_and_marks_those_that_cannot_be():
+    from lser.cli.watch import values_of
+
+    line = {
+        "value_replayed_mean": 90.0, "value_replayed_largest": 120.0, "value_own_largest": 80.0,
+        "value_bound_low": 0.0, "value_bound_high": 100.0, "value_spread": 2.0, "saturated": 0.25,
+    }  # fmt: skip
+    shown = values_of(line)
+    assert "largest 120, possible 0 to 100" in shown.plain
+    assert "red" in str(shown.style)
+    assert "red" not in str(values_of({**line, "value_replayed_largest": 95.0}).style)
+    assert values_of({}) is None

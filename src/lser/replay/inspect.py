@@ -62,7 +62,7 @@ def explained(
     half = order[: n // 2], order[n // 2 :]
     found = []
     for features in FEATURES:
-        ready = _featured(seen, features)
+        ready = featured(seen, features)
         for count in bits:
             check_count("bits", count, high=32)
             draws = [_once(ready, acted, earned, half, count, rng) for _ in range(hashes)]
@@ -96,7 +96,8 @@ def advise(found: list[Explained], transitions: int) -> Advice:
     return Advice(best.bits, best.features, batch, pays, words)
 
 
-def _featured(seen: Float32, features: Features) -> Float32:
+def featured(seen: Float32, features: Features) -> Float32:
+    """Observations as a hash with such features reads them."""
     if features == "raw":
         return seen
     middle, spread = seen.mean(axis=0), seen.std(axis=0)
@@ -121,14 +122,14 @@ def _once(
     weight = (reward - reward.min()).astype(np.float64)
     one = np.ones(len(reward))
     shares = [
-        _share(code, target, given, half)
+        share_explained(code, target, given, half)
         for code in (codes, rng.permutation(codes))
         for target, given in ((reward[:, None], one), (action, weight))
     ]
     return np.array([*shares, len(names), float(np.median(sizes[codes]))])
 
 
-def _share(
+def share_explained(
     codes: NDArray[np.intp],
     target: Float32,
     weight: Float64,
