@@ -95,6 +95,10 @@ class Reader(Protocol):
         """The newest sequence number."""
         ...
 
+    def first_after(self, at: float) -> int:
+        """The smallest sequence number whose event is not older than `at`; past the end if none."""
+        ...
+
     def backup(self, path: Path) -> None:
         """Copy the log as it stands, while it is written."""
         ...

@@ -68,6 +68,19 @@ class Nearest:
             found = self._probe(direction, count, mask)
             return found if found is not None else self._scan(direction, count, mask)
 
+    def top(self, scores: Float32, count: int, mask: Bool | None = None) -> Found:
+        """The eligible rows of highest score by row; rows beyond `scores` have its median."""
+        items = self._items
+        with items.lock:
+            allowed = items.live if mask is None else _fitted(mask, items.rows) & items.live
+            usual = np.float32(np.median(scores)) if len(scores) else np.float32(0)
+            values = np.full(items.rows, usual, np.float32)
+            known = min(len(scores), items.rows)
+            values[:known] = scores[:known]
+            values[~allowed] = -np.inf
+            count = min(count, int(np.count_nonzero(allowed)))
+            return _best(np.arange(len(values)), values, count)
+
     def _scan(self, direction: Float32, count: int, mask: Bool | None) -> Found:
         scores = self._items.vectors @ direction
         allowed = self._items.live if mask is None else mask

@@ -282,6 +282,18 @@ class SqliteReader:
         """The newest sequence number."""
         return int(self._rows("select coalesce(max(seq), 0) from event", ())[0][0])
 
+    def first_after(self, at: float) -> int:
+        """The smallest sequence number whose event is not older than `at`; past the end if none."""
+        low, high = 0, self.head() + 1  # times grow with the numbers: halve the range
+        while high - low > 1:
+            middle = (low + high) // 2
+            row = self._rows("select at from event where seq >= ? order by seq limit 1", (middle,))
+            if not row or row[0][0] >= at:
+                high = middle
+            else:
+                low = middle
+        return high
+
     def backup(self, path: Path) -> None:
         """Copy the log as it stands, while it is written."""
         target = sqlite3.connect(path)
