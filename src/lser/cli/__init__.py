@@ -17,6 +17,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
+    "policy": ("policy", "promote or roll back a policy of a running service"),
+    "import": ("import_", "bring the clicks of the past into a shop's log"),
+    "backup": ("backup", "copy a shop while it is served"),
     "theory": ("theory", "what to expect of a hash: collisions, recall, occupied codes"),
 }
 
@@ -40,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _error(f"unknown command {name!r}; did you mean {' or '.join(near)}?")
     module = importlib.import_module(f"lser.cli.{COMMANDS[name][0]}")
     try:
-        code: int = getattr(module, name)(rest)
+        code: int = getattr(module, COMMANDS[name][0] if name == "import" else name)(rest)
     except (ValueError, MemoryError, OSError, WeightsError) as error:
         return _error(str(error))
     except KeyboardInterrupt:

@@ -27,7 +27,8 @@ def start_vectors(ids: Sequence[str], dim: int) -> Float32:
     """Unit vectors that are a function of the ids, for items nobody has clicked yet."""
     drawn = [generator("vector", id).standard_normal(dim) for id in ids]
     vectors = np.array(drawn, np.float32).reshape(len(ids), dim)
-    return vectors / np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+    vectors /= np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+    return vectors
 
 
 class Learned(NamedTuple):

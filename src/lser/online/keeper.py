@@ -93,7 +93,9 @@ class Keeper:
         if self._place != "off":
             raise ValueError("learn() is for a recommender with learner='off'")
         if self._learning is None:
-            self._learning = Learning(self._folder, self._reader, DirectOutbox(self._log, self._folder))
+            self._learning = Learning(
+                self._folder, self._reader, DirectOutbox(self._log, self._folder)
+            )
         self._log.append(Entry("tick", None, b"{}"))
         while self._learning.step() or self._learning.cursor < self._log.head:
             pass
@@ -104,7 +106,9 @@ class Keeper:
     def _learn_on(self) -> None:
         """The learner's thread."""
         reader = SqliteReader(self._folder)
-        self._learning = learning = Learning(self._folder, reader, DirectOutbox(self._log, self._folder))
+        self._learning = learning = Learning(
+            self._folder, reader, DirectOutbox(self._log, self._folder)
+        )
         try:
             while not self._stop.is_set():
                 worked = learning.step(200)

@@ -1,5 +1,6 @@
 """The learner in a process of its own: ``python -m lser.online.learner_process FOLDER``."""
 
+import fcntl
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from lser.online.learning import Learning
 from lser.online.outbox import FolderOutbox
 from lser.online.sqlite_log import SqliteReader
 
+LOCK = "learner.lock"
 IDLE = 0.05  # seconds between looks at a log without news
 REPORT = 0.5  # seconds between reports
 
@@ -26,6 +28,15 @@ def run(folder: Path) -> None:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server passes on what it wants
     parent = os.getppid()
+    lock = (folder / LOCK).open("w")
+    while True:  # an orphan of a server that was killed may still be about to end
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if stopping or os.getppid() != parent:
+                return
+            time.sleep(IDLE)
     reader = SqliteReader(folder)
     learning = Learning(folder, reader, FolderOutbox(folder))
     reported = 0.0
@@ -39,6 +50,7 @@ def run(folder: Path) -> None:
     learning.save()
     learning.report()
     reader.close()
+    lock.close()
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class Visitors:
         visitor = None if user is None else self.find(user)
         counts = out[-_COUNTS:]
         if visitor is not None:
-            out[: -_COUNTS] = visitor.vectors
+            out[:-_COUNTS] = visitor.vectors
             pages, clicks, last, share = visitor.numbers[:4]
             counts[0] = pages / (pages + _SCALE)
             counts[1] = clicks / (clicks + _SCALE)

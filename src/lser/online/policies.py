@@ -40,7 +40,8 @@ class TowerPolicy:
 
     def direction(self, observation: Float32) -> Float32:
         """f(o), (d,)."""
-        return tower.direction(self._parameters, observation[None])[0]
+        found: Float32 = tower.direction(self._parameters, observation[None])[0]
+        return found
 
     def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
         """Not asked of a policy with a direction."""
@@ -68,7 +69,6 @@ class AgentPolicy:
         with self._lock:
             action: Float32 = self._agent.act(observation[None])[0]
         return action
-
 
     def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
         """Not asked of a policy with a direction."""

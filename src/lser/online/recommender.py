@@ -88,7 +88,7 @@ class Recommender:
             self._policies: dict[tuple[str, int], Policy] = {}
             self.keeper = Keeper(self._log, self._reader, self.books, folder, self._policies)
             if table is not None:
-                self._take(table.ids, table.vectors, table.attributes)
+                self.put_items(*table)
             self.keeper.start(learner)
         except BaseException:
             self._log.close()
@@ -128,6 +128,11 @@ class Recommender:
             chosen = replace(chosen, dim=table.vectors.shape[1], scale=scale)
         body = orjson.dumps(chosen.as_json())
         self._log.append(Entry("settings", "1", body))
+
+    @property
+    def log(self) -> SqliteLog:
+        """The log."""
+        return self._log
 
     @property
     def settings(self) -> Settings:
@@ -292,32 +297,21 @@ class Recommender:
         vectors: Any = None,
         attributes: Sequence[Mapping[str, Value] | None] | None = None,
     ) -> None:
-        """Add items or change them, from the next page on."""
-        names = [check_id("item id", id) for id in ids]
-        if attributes is not None and len(attributes) != len(names):
-            raise ValueError(f"attributes must be {len(names)} mappings, got {len(attributes)}")
-        if vectors is not None:
-            vectors = check_vectors(vectors, len(names), self.settings.dim)
-        self._take(names, vectors, attributes)
-
-    def _take(
-        self,
-        ids: Sequence[str],
-        vectors: Float32 | None,
-        attributes: Sequence[Mapping[str, Value] | None] | None,
-    ) -> None:
-        """Log items in chunks, those that are there unchanged excepted."""
-        self._log.append(*self.item_entries(ids, vectors, attributes), timeout=300.0)
+        """Add items or change them, from the next page on; those that are so already stay."""
+        self._log.append(*self.item_changes(ids, vectors, attributes), timeout=300.0)
         self.keeper.wake()
 
-    def item_entries(
+    def item_changes(
         self,
         ids: Sequence[str],
-        vectors: Float32 | None,
-        attributes: Sequence[Mapping[str, Value] | None] | None,
+        vectors: Any = None,
+        attributes: Sequence[Mapping[str, Value] | None] | None = None,
     ) -> list[Entry]:
         """The events of `put_items`, not yet logged."""
         items, settings = self.books.items, self.settings
+        ids = [check_id("item id", id) for id in ids]
+        if attributes is not None and len(attributes) != len(ids):
+            raise ValueError(f"attributes must be {len(ids)} mappings, got {len(attributes)}")
         if vectors is None:
             if not settings.learned_vectors:
                 raise ValueError("vectors must be given: this catalogue has vectors")
@@ -328,8 +322,7 @@ class Recommender:
                     fresh[place] = items.vectors[row]
             vectors = fresh
         else:
-            check_vectors(vectors, len(ids), settings.dim)
-            vectors = vectors * np.float32(settings.scale)
+            vectors = check_vectors(vectors, len(ids), settings.dim) * np.float32(settings.scale)
         changed = [
             place
             for place, id in enumerate(ids)

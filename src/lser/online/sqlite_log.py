@@ -117,7 +117,8 @@ class SqliteLog:
 
     def append(self, *entries: Entry, timeout: float = 30.0) -> list[Receipt]:
         """Append entries and wait until they are durable."""
-        return self._wait(lambda done: self.submit(entries, done), timeout)
+        receipts: list[Receipt] = self._wait(lambda done: self.submit(entries, done), timeout)
+        return receipts
 
     def trim(self, before: int, kinds: Sequence[str], timeout: float = 60.0) -> int:
         """Delete events of `kinds` with a smaller sequence number; returns how many."""
@@ -129,7 +130,8 @@ class SqliteLog:
         )
 
         def job() -> int:
-            return self._connection.execute(statement, (before, *kinds)).rowcount
+            deleted: int = self._connection.execute(statement, (before, *kinds)).rowcount
+            return deleted
 
         while True:  # in parts, so that appends come in between
             part = self._wait(lambda done: self._queue.put((job, done)), timeout)
