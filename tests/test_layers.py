@@ -18,7 +18,9 @@ ALLOWED = {
     "fleet": {"types", "training", "experiments"} | BOTTOM,
     "report": {"types", "experiments"},
     "adapters": {"types", "replay"},
-    "cli": {"types", "theory", "training", "experiments", "fleet", "report", "adapters"} | BOTTOM,
+    "online": {"types", "training"} | BOTTOM,
+    "cli": {"types", "theory", "training", "experiments", "fleet", "report", "adapters", "online"}
+    | BOTTOM,
 }
 OUTSIDE_FORBIDDEN = {
     "replay": {"torch", "gymnasium"},

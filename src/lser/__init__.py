@@ -12,6 +12,7 @@ from lser.simulators import register as _register
 if TYPE_CHECKING:
     from lser.agents import DDPG, SAC, TD3
     from lser.experiments.config import Experiment
+    from lser.online import Recommender
     from lser.replay import (
         E2LSH,
         AttentiveReplay,
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "lser.agents": ("DDPG", "SAC", "TD3"),
     "lser.experiments.config": ("Experiment",),
+    "lser.online": ("Recommender",),
     "lser.replay": (
         "AttentiveReplay",
         "ConstantCode",
@@ -69,6 +71,7 @@ __all__ = [
     "LocalityReplay",
     "PrioritizedReplay",
     "RandomCode",
+    "Recommender",
     "Replay",
     "SelectiveReplay",
     "SimHash",

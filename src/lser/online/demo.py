@@ -18,6 +18,7 @@ from lser.online.service.supervisor import Supervisor
 from lser.simulators.bazaar import Bazaar, Params
 
 ARMS = (("lser", 0.4), ("bandit", 0.4), ("random", 0.2))
+ROUND = 0.3  # seconds at least between two pages of a shopper: the learner shares the machine
 STATE_DEPENDENCE = 0.75  # as in `lser demo`: the right page depends on the user
 SETTINGS: dict[str, Any] = {
     "arms": ARMS,
@@ -164,7 +165,9 @@ def run_demo(
             ready()
         end = time.monotonic() + seconds if seconds else float("inf")
         while not ended.is_set() and time.monotonic() < end:
+            began = time.monotonic()
             crowd.round()
+            ended.wait(max(0.0, ROUND - (time.monotonic() - began)))
         supervisor.stop()
 
     thread = threading.Thread(target=shop_on, daemon=True)
