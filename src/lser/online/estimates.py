@@ -150,7 +150,8 @@ def _ahead(
     else:
         found = nearest.search(explored(direction, 0.0), most, mask)
     if len(found.rows) < k:
-        return uniform
+        nothing: Float64 = uniform
+        return nothing
     logit = logits(found.scores, settings.temperature)
     place = {int(row): index for index, row in enumerate(found.rows)}
     weight, out = np.exp(logit - logit.max()), np.zeros((k, items.dim))

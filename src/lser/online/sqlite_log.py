@@ -134,7 +134,7 @@ class SqliteLog:
             return deleted
 
         while True:  # in parts, so that appends come in between
-            part = self._wait(lambda done: self._queue.put((job, done)), timeout)
+            part: int = self._wait(lambda done: self._queue.put((job, done)), timeout)
             deleted += part
             if part == 0:
                 return deleted
