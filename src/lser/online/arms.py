@@ -179,13 +179,13 @@ class Arms:
         found: list[tuple[str, dict[str, Any]]] = []
         for arm, (own, cold) in self.probes.items():
             if self.cold(arm) and below(cold, own):
-                evidence = {"learner": own.interval(), "cold": cold.interval()}
+                evidence = {"learner": [*own.interval()], "cold": [*cold.interval()]}
                 found.append(("handover", {"arm": arm, "by": "evidence", "evidence": evidence}))
         for arm, (own, control) in self.trials.items():
             versions = self.versions.get(arm)
             if versions and versions.current and below(own, control) and arm not in DIRECT:
                 target = versions.stable if versions.stable != versions.current else 0
-                evidence = {"arm": own.interval(), "control": control.interval()}
+                evidence = {"arm": [*own.interval()], "control": [*control.interval()]}
                 body = {"arm": arm, "version": target, "action": "rollback", "by": "evidence"}
                 found.append(("release", {**body, "evidence": evidence}))
         return found

@@ -103,7 +103,7 @@ def propensities(
     """The mixture's chance of each place of a page given those above it."""
     k = len(rows)
     greedy = np.zeros(k)
-    if random_share < 1:
+    if k and random_share < 1:
         place = {int(row): index for index, row in enumerate(candidates)}
         chosen = [place.get(int(row), -1) for row in rows]
         known = next((j for j, index in enumerate(chosen) if index < 0), k)
