@@ -26,7 +26,7 @@ class Shoppers:
 
     def clicks(self, user, items):
         taste = self.features[user] @ self.map
-        return [item for item in items if self.vectors[int(item)] @ taste > 3]
+        return [item for item in items if item.isdigit() and self.vectors[int(item)] @ taste > 3]
 
 
 def visit(recommender, shoppers, pages, start=0):

@@ -15,9 +15,7 @@ from lser.online.sqlite_log import SqliteReader
 
 @pytest.fixture
 def shop(tmp_path):
-    made = Recommender(
-        catalogue(), tmp_path / "shop", features=2, settings=quick(), learner="off"
-    )
+    made = Recommender(catalogue(), tmp_path / "shop", features=2, settings=quick(), learner="off")
     yield made
     made.close()
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lser.agents import DDPG
+from lser.online.items import Items
 from lser.online.learners import Seen, memory_for
 from lser.online.settings import Settings
 from lser.replay import State
@@ -26,9 +27,9 @@ class AgentLearner:
     has timed out, which ends it.
     """
 
-    def __init__(self, arm: str, settings: Settings, width: int) -> None:
+    def __init__(self, arm: str, settings: Settings, width: int, items: Items) -> None:
         """Learn for `arm` from observations of `width` numbers."""
-        self._settings, self._width = settings, width
+        self._settings, self._width, self._items = settings, width, items
         self._agent = build_agent(width, settings.dim, seed=settings.seed)
         self._memory: Any = memory_for(arm, settings, width, settings.dim)
         self._waiting: dict[str, Seen] = {}
@@ -49,6 +50,8 @@ class AgentLearner:
             self._store(first, first.observation if ended else page.observation, ended)
         if page.session in self._waiting:
             self._store(self._waiting.pop(page.session), page.observation, False)
+        if page.direction is None and len(page.rows):  # drawn at random: where it lay
+            page = page._replace(direction=self._items.vectors[page.rows].mean(axis=0))
         if page.direction is not None:
             self._waiting[page.session] = page
 

@@ -237,5 +237,5 @@ def learner_for(arm: str, settings: Settings, width: int, items: Items) -> Learn
         case "lser-ddpg":
             from lser.online.agent_learner import AgentLearner
 
-            return AgentLearner(arm, settings, width)
+            return AgentLearner(arm, settings, width, items)
     return TowerLearner(arm, settings, width, items)
