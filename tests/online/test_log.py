@@ -106,10 +106,14 @@ def test_a_full_disk_refuses_and_loses_nothing(log, tmp_path):
     pages = log._connection.execute("pragma page_count").fetchone()[0]
     log._connection.execute(f"pragma max_page_count = {pages + 2}")
     taken = ["kept"]
-    with pytest.raises(LogRefusedError, match="full"):
+
+    def fill():
         for number in range(10_000):
             log.append(entry(f"{number}", b"x" * 500))
             taken.append(f"{number}")
+
+    with pytest.raises(LogRefusedError, match="full"):
+        fill()
     log._connection.execute("pragma max_page_count = 1000000")
     log.append(entry("after"))  # space again: it goes on
     reader = SqliteReader(tmp_path)

@@ -111,7 +111,7 @@ class Keeper:
         )
         try:
             while not self._stop.is_set():
-                worked = learning.step(200)
+                worked = learning.step(50)
                 learning.report()
                 if not worked:
                     self._stop.wait(BEAT / 4)

@@ -41,7 +41,7 @@ def run(folder: Path) -> None:
     learning = Learning(folder, reader, FolderOutbox(folder))
     reported = 0.0
     while not stopping and os.getppid() == parent:
-        worked = learning.step(500)
+        worked = learning.step(50)
         if time.monotonic() - reported >= REPORT:
             reported = time.monotonic()
             learning.report()
