@@ -96,7 +96,7 @@ def test_malformed_requests_are_answered_honestly(tmp_path):
             if status >= 400:
                 assert text, (method, path)
             seen[status] = seen.get(status, 0) + 1
-        status, page = client("POST", "/recommend", {"user": "u", "features": [0.0, 0.0], "k": 2})
+        status, _ = client("POST", "/recommend", {"user": "u", "features": [0.0, 0.0], "k": 2})
         assert status == 200
         assert client("GET", "/health/ready")[0] == 200
         client.close()

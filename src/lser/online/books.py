@@ -26,7 +26,7 @@ from lser.types import Float32
 
 SNAPSHOTS = "books"
 VERSION = 1
-LATEST = 12  # pages kept for people to look at
+LATEST = 256  # pages kept for people to look at
 
 
 class Books:

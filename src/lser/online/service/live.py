@@ -19,6 +19,7 @@ from lser.online.service.metrics import Meter
 
 POINTS = 120  # of a curve on the page
 SHOWN_VERSIONS = 6
+VISITS = 6
 PAGE_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
@@ -64,7 +65,7 @@ def snapshot(recommender: Recommender, meter: Meter) -> dict[str, Any]:
             "lag": max(0, head - learner.get("cursor", 0)),
             "learner": {**learner, "restarts": recommender.keeper.restarts},
             "policies": policies(books),
-            "sessions": [session(books.items, decision) for decision in reversed(books.latest)],
+            "sessions": [session(books.items, decision) for decision in _visits(books)],
         }
 
 
@@ -139,6 +140,13 @@ def policies(books: Books) -> dict[str, Any]:
                 ],
             }
     return found
+
+
+def _visits(books: Books) -> list[Decision]:
+    """The newest pages that visitors have had a moment to look at, newest first."""
+    newest = list(reversed(books.latest))
+    answered = [decision for decision in newest if decision.at <= books.at - 1.0]
+    return (answered or newest)[:VISITS]
 
 
 def session(items: Items, decision: Decision) -> dict[str, Any]:

@@ -64,14 +64,12 @@ class Meter:
 
 def exposition(meter: Meter, log: SqliteLog, books: Books, learner: dict[str, Any]) -> str:
     """Everything, in Prometheus' text format."""
-    lines = list(meter.lines())
+    groups: dict[str, list[str]] = {}  # all samples of a name stand together
 
     def one(name: str, kind: str, value: float, labels: str = "") -> None:
-        if value is not None and math.isfinite(value):
-            head = f"# TYPE lser_{name} {kind}"
-            if head not in lines:
-                lines.append(head)
-            lines.append(f"lser_{name}{labels} {value}")
+        if math.isfinite(value):
+            group = groups.setdefault(name, [f"# TYPE lser_{name} {kind}"])
+            group.append(f"lser_{name}{labels} {value}")
 
     one("log_events_total", "counter", log.rows)
     one("log_commits_total", "counter", log.commits)
@@ -99,4 +97,5 @@ def exposition(meter: Meter, log: SqliteLog, books: Books, learner: dict[str, An
     for arm, stats in sorted(learner.get("learners", {}).items()):
         for name, value in stats.items():
             one(f"learner_{name}", "gauge", value, f'{{arm="{arm}"}}')
+    lines = [*meter.lines(), *(line for group in groups.values() for line in group)]
     return "\n".join(lines) + "\n"
