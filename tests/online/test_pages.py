@@ -6,7 +6,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from lser.online.pages import draw, generator, logits, mixture, plackett_luce, propensities, uniform
+from lser.online import page_kernels as kernels
+from lser.online.pages import draw, logits, mixture, plackett_luce, propensities, seed_of, uniform
 
 
 def test_plackett_luce_by_hand():
@@ -57,7 +58,7 @@ def test_pages_have_the_frequencies_that_are_logged(share):
     draws = 20_000
     for _ in range(draws):
         slate = draw(
-            rng, candidates, scores, 2,
+            int(rng.integers(2**63)), candidates, scores, 2,
             temperature=1.0, random_share=share, eligible=5, live=live,
         )  # fmt: skip
         page = tuple(slate.rows.tolist())
@@ -77,7 +78,7 @@ def test_random_pages_are_uniform_in_both_ways_of_drawing_them():
         counts = Counter(
             tuple(
                 draw(
-                    rng, np.zeros(0, np.int64), np.zeros(0, np.float32), 1,
+                    int(rng.integers(2**63)), np.zeros(0, np.int64), np.zeros(0, np.float32), 1,
                     temperature=1.0, random_share=0.0, eligible=live_rows, live=live,
                 ).rows.tolist()
             )
@@ -89,7 +90,7 @@ def test_random_pages_are_uniform_in_both_ways_of_drawing_them():
 
 def test_a_page_is_as_long_as_there_are_items():
     slate = draw(
-        np.random.default_rng(0), np.array([1]), np.ones(1, np.float32), 5,
+        7, np.array([1]), np.ones(1, np.float32), 5,
         temperature=1.0, random_share=0.0, eligible=3, live=np.array([True, True, True]),
     )  # fmt: skip
     assert sorted(slate.rows.tolist()) == [0, 1, 2]
@@ -98,7 +99,7 @@ def test_a_page_is_as_long_as_there_are_items():
 
 def test_nothing_eligible_is_an_empty_page():
     slate = draw(
-        np.random.default_rng(0), np.zeros(0, np.int64), np.zeros(0, np.float32), 5,
+        7, np.zeros(0, np.int64), np.zeros(0, np.float32), 5,
         temperature=1.0, random_share=0.1, eligible=0, live=np.zeros(3, bool),
     )  # fmt: skip
     assert len(slate.rows) == len(slate.propensities) == 0
@@ -110,6 +111,35 @@ def test_the_scale_of_item_vectors_does_not_matter():
     assert logits(np.ones(3, np.float32), 0.3).tolist() == [0, 0, 0]
 
 
-def test_a_generator_is_a_function_of_its_texts():
-    assert generator("a", "b").random() == generator("a", "b").random()
-    assert generator("a", "b").random() != generator("ab").random()
+def test_a_seed_is_a_function_of_its_texts():
+    assert seed_of("a", "b") == seed_of("a", "b")
+    assert seed_of("a", "b") != seed_of("ab")
+
+
+def test_the_compiled_draw_agrees_with_numpy():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        count = int(rng.integers(1, 30))
+        scores = rng.standard_normal(count).astype(np.float32)
+        logit = logits(scores, 0.4)
+        np.testing.assert_allclose(kernels.logits(scores, 0.4), logit, rtol=1e-5, atol=1e-7)
+        k, share = int(rng.integers(1, count + 1)), float(rng.choice([0.0, 0.02, 0.5, 1.0]))
+        rows = rng.permutation(count + 3)[:k]
+        chosen = np.where(rows < count, rows, -1)
+        if share == 0.0 and (chosen < 0).any():
+            continue
+        expected = propensities(rows, np.arange(count), logit, count + 3, share)
+        got = kernels.chances(logit, chosen, count + 3, share)
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_compiled_random_numbers_are_uniform_and_normal():
+    seeds = np.arange(2_000, dtype=np.uint64)
+    drawn = np.array([kernels.uniform(seed, 0) for seed in seeds])
+    assert 0 < drawn.min() <= drawn.max() <= 1
+    counts = np.histogram(drawn, 10, (0, 1))[0]
+    assert abs(counts - 200).max() < 70
+    normal = np.concatenate([kernels.normals(seed, 20) for seed in seeds[:500]])
+    assert abs(normal.mean()) < 0.04
+    assert abs(normal.std() - 1) < 0.03
+    assert np.corrcoef(normal[:-1], normal[1:])[0, 1] < 0.04

@@ -136,7 +136,9 @@ def test_it_learns_and_its_metrics_say_so(service, client):
     assert after >= 1.8 * before
     text = client("GET", "/metrics")[1]
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert all(re.fullmatch(r'[a-z0-9_]+(\{[^{}]*\})? -?[0-9.e+-]+|.*"\+Inf"\} \d+', x) for x in lines)
+    assert all(
+        re.fullmatch(r'[a-z0-9_]+(\{[^{}]*\})? -?[0-9.e+-]+|.*"\+Inf"\} \d+', x) for x in lines
+    )
     for name in ("lser_requests_total", "lser_request_seconds_bucket", "lser_arm_ctr",
                  "lser_policy_version", "lser_learner_lag", "lser_log_commits_total"):  # fmt: skip
         assert name in text

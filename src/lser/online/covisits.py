@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from lser.online.items import CHUNK, Items, put_body
-from lser.online.pages import generator
+from lser.online.pages import seed_of
 from lser.types import Bool, Float32, Int64
 
 FIRST = 300  # pairs before the first vectors
@@ -25,7 +25,7 @@ PAIRS = 2_000_000  # counts kept; beyond, all are halved and the smallest droppe
 
 def start_vectors(ids: Sequence[str], dim: int) -> Float32:
     """Unit vectors that are a function of the ids, for items nobody has clicked yet."""
-    drawn = [generator("vector", id).standard_normal(dim) for id in ids]
+    drawn = [np.random.default_rng(seed_of("vector", id)).standard_normal(dim) for id in ids]
     vectors = np.array(drawn, np.float32).reshape(len(ids), dim)
     vectors /= np.sqrt((vectors**2).sum(axis=1, keepdims=True))
     return vectors

@@ -44,6 +44,7 @@ class Keeper:
         self._threads: list[threading.Thread] = []
         self._loaded = -1
         self._times = {"evidence": 0.0, "save": time.monotonic(), "trim": 0.0, "tick": 0.0}
+        self._times["open"] = -1e9
         self._learning: Learning | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.restarts = 0
@@ -140,10 +141,7 @@ class Keeper:
             self._books.nearest.rebuild()
         if self._place == "process":
             self._tend()
-        window = self._books.settings.window
-        if now - self._times["tick"] >= min(1.0, window / 10) and len(self._books.joins):
-            self._times["tick"] = now
-            self._log.append(Entry("tick", None, b"{}"))
+        self._tick(now)
         if now - self._times["evidence"] >= EVIDENCE_EVERY:
             self._times["evidence"] = now
             self._judge()
@@ -153,6 +151,16 @@ class Keeper:
         if now - self._times["trim"] >= TRIM_EVERY:
             self._times["trim"] = now
             self.trim()
+
+    def _tick(self, now: float) -> None:
+        """Move the log's time while pages are open, and until what they taught is published."""
+        settings = self._books.settings
+        if len(self._books.joins):
+            self._times["open"] = now
+        busy = now - self._times["open"] <= settings.publish_every + 1.0
+        if busy and now - self._times["tick"] >= min(1.0, settings.window / 10):
+            self._times["tick"] = now
+            self._log.append(Entry("tick", None, b"{}"))
 
     def take_in(self) -> None:
         """Append what a learner in another process has left."""

@@ -99,15 +99,16 @@ class Nearest:
             rows = self._indexed[self._index.search(direction[None], wanted)[0]]
         except RuntimeError:  # the cells held too few
             return None
-        if not plain:
-            keep = self._items.live[rows] if mask is None else mask[rows]
-            if self._changed:
-                changed = np.fromiter(self._changed, np.int64, len(self._changed))
-                keep &= ~np.isin(rows, changed)
-                alive = self._items.live if mask is None else mask
-                rows = np.concatenate((rows[keep], changed[alive[changed]]))
-            else:
-                rows = rows[keep]
+        if plain:  # best first already
+            return Found(rows, self._items.vectors[rows] @ direction)
+        keep = self._items.live[rows] if mask is None else mask[rows]
+        if self._changed:
+            changed = np.fromiter(self._changed, np.int64, len(self._changed))
+            keep &= ~np.isin(rows, changed)
+            alive = self._items.live if mask is None else mask
+            rows = np.concatenate((rows[keep], changed[alive[changed]]))
+        else:
+            rows = rows[keep]
         if len(rows) < count:
             return None
         return self._scan_rows(direction, count, rows)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lser.online import page_kernels as kernels
 from lser.types import Bool, Float32, Int64
 
 Float64 = NDArray[np.float64]
@@ -26,10 +27,10 @@ class Slate(NamedTuple):
     random: bool  # drawn by the uniform branch
 
 
-def generator(*parts: str) -> np.random.Generator:
-    """A generator that is a function of texts: the same page for the same decision."""
-    digest = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+def seed_of(*parts: str) -> int:
+    """A seed that is a function of texts: the same page for the same decision."""
+    digest = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def logits(scores: Float32, temperature: float) -> Float64:
@@ -74,7 +75,7 @@ def mixture(greedy: Float64, random: Float64, random_share: float) -> Float64:
 
 
 def draw(
-    rng: np.random.Generator,
+    seed: int,
     candidates: Int64,
     scores: Float32,
     k: int,
@@ -86,15 +87,19 @@ def draw(
 ) -> Slate:
     """Draw a page of `k` rows; `live` marks the eligible rows, `eligible` is their number."""
     k = min(k, eligible)
-    random = bool(rng.random() < random_share) or len(candidates) < k
-    share = 1.0 if len(candidates) < k else random_share
-    logit = logits(scores, temperature) if len(candidates) else np.zeros(0)
+    few = len(candidates) < k or k == 0
+    share = 1.0 if few else random_share
+    key = np.uint64(seed)
+    random = few or kernels.uniform(key, 0) <= random_share
+    logit = np.zeros(0) if few else kernels.logits(scores, temperature)
     if random:
-        rows = _uniform_rows(rng, k, eligible, live)
+        rows = _uniform_rows(np.random.default_rng(seed), k, eligible, live)
+        place = {} if few else {int(row): index for index, row in enumerate(candidates)}
+        chosen = np.array([place.get(int(row), -1) for row in rows], np.int64)
     else:
-        noisy = logit - np.log(rng.standard_exponential(len(logit)))
-        rows = candidates[np.argsort(-noisy, kind="stable")[:k]]
-    return Slate(rows, propensities(rows, candidates, logit, eligible, share), random)
+        chosen = kernels.choose(logit, k, key)
+        rows = candidates[chosen]
+    return Slate(rows, kernels.chances(logit, chosen, eligible, share), bool(random))
 
 
 def propensities(

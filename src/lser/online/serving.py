@@ -6,7 +6,8 @@ import numpy as np
 
 from lser.online.items import Items
 from lser.online.nearest import Nearest
-from lser.online.pages import Slate, draw, generator, logits, propensities
+from lser.online.page_kernels import normals
+from lser.online.pages import Slate, draw, logits, propensities, seed_of
 from lser.online.policies import Policy
 from lser.online.settings import Settings
 from lser.types import Bool, Float32, Int64
@@ -49,7 +50,7 @@ def choose(
         else:
             found = nearest.search(direction, count, mask)
         slate = draw(
-            generator(f"{settings.seed}", decision),
+            seed_of(f"{settings.seed}", decision),
             found.rows,
             found.scores,
             k,
@@ -65,7 +66,7 @@ def explored(direction: Float32, length: float, *visit: str) -> Float32:
     """A unit direction with the noise of a visit."""
     unit = direction / max(float(np.sqrt(direction @ direction)), 1e-12)
     if length:
-        noise = generator(*visit).standard_normal(len(unit), dtype=np.float32)
+        noise = normals(np.uint64(seed_of(*visit)), len(unit))
         unit = unit + np.float32(length / np.sqrt(len(unit))) * noise
     return unit.astype(np.float32)
 

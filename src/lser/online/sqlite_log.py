@@ -88,7 +88,7 @@ class SqliteLog:
         if mode != "wal":
             raise ValueError(f"{self.folder / FILE} cannot use a write-ahead log (mode {mode})")
         connection.execute(f"pragma synchronous = {_SYNCHRONOUS[self.durability]}")
-        connection.execute("pragma cache_size = -65536")
+        connection.execute("pragma cache_size = -16384")
         version = connection.execute("pragma user_version").fetchone()[0]
         if version > 1:
             raise ValueError(f"{self.folder / FILE} has version {version}; this release writes 1")

@@ -1,0 +1,104 @@
+"""The draw of a page, compiled: what `pages` says in NumPy, in one pass over the candidates.
+
+Random numbers come from SplitMix64 (Steele, Lea and Flood, 2014) in counter mode: the n-th number
+of a seed is a function of both, so that a page can be drawn again.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@numba.njit(cache=True)
+def uniform(seed: Any, number: Any) -> Any:
+    """The number-th uniform draw of a seed, in (0, 1]."""
+    z = seed + (np.uint64(number) + np.uint64(1)) * _STEP
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    z = z ^ (z >> np.uint64(31))
+    return (np.float64(z >> np.uint64(11)) + 1.0) * 2.0**-53
+
+
+@numba.njit(cache=True)
+def normals(seed: Any, count: int) -> Any:
+    """Standard normal draws of a seed (Box and Muller)."""
+    out = np.empty(count, np.float32)
+    for place in range(count):
+        radius = np.sqrt(-2.0 * np.log(uniform(seed, 2 * place)))
+        out[place] = radius * np.cos(2.0 * np.pi * uniform(seed, 2 * place + 1))
+    return out
+
+
+@numba.njit(cache=True)
+def logits(scores: Any, temperature: float) -> Any:
+    """Scores over their own spread and the temperature, at most 0."""
+    count = len(scores)
+    mean = 0.0
+    top = -np.inf
+    for score in scores:
+        mean += score
+        top = max(top, score)
+    mean /= count
+    spread = 0.0
+    for score in scores:
+        spread += (score - mean) ** 2
+    spread = np.sqrt(spread / count)
+    out = np.zeros(count)
+    if spread > 0:
+        for place in range(count):
+            out[place] = (scores[place] - top) / (temperature * spread)
+    return out
+
+
+@numba.njit(cache=True)
+def choose(logit: Any, k: int, seed: Any) -> Any:
+    """`k` places of the candidates in the order of a Plackett-Luce draw (Gumbel's trick)."""
+    count = len(logit)
+    key = np.empty(count)
+    for place in range(count):
+        key[place] = logit[place] - np.log(-np.log(uniform(seed, place + 1)) + 1e-300)
+    chosen = np.empty(k, np.int64)
+    for turn in range(k):
+        best = 0
+        for place in range(count):
+            if key[place] > key[best]:
+                best = place
+        chosen[turn] = best
+        key[best] = -np.inf
+    return chosen
+
+
+@numba.njit(cache=True)
+def chances(logit: Any, chosen: Any, eligible: int, share: float) -> Any:
+    """The mixture's chance of each chosen place (-1: not a candidate) given those above it."""
+    k = len(chosen)
+    out = np.empty(k)
+    weight = np.exp(logit)
+    tail = np.zeros(k + 1)  # of the chosen from a turn on: sums only, nothing cancels
+    for turn in range(k - 1, -1, -1):
+        tail[turn] = tail[turn + 1] + (weight[chosen[turn]] if chosen[turn] >= 0 else 0.0)
+    rest = 0.0
+    taken = np.zeros(len(logit), np.bool_)
+    for place in chosen:
+        if place >= 0:
+            taken[place] = True
+    for place in range(len(logit)):
+        if not taken[place]:
+            rest += weight[place]
+    greedy = np.log1p(-share) if share < 1 else -np.inf
+    random = np.log(share) if share > 0 else -np.inf
+    before = 0.0
+    for turn in range(k):
+        place = chosen[turn]
+        greedy += np.log(weight[place] / (rest + tail[turn])) if place >= 0 else -np.inf
+        random -= np.log(float(eligible - turn))
+        high, low = max(greedy, random), min(greedy, random)
+        after = high + np.log1p(np.exp(low - high)) if low > -np.inf else high
+        out[turn] = np.exp(after - before)
+        before = after
+    return out
