@@ -68,7 +68,12 @@ class AgentLearner:
         assert page.direction is not None
         action = np.clip(page.direction, -1, 1)
         self._memory.extend(
-            page.observation[None], action[None], [page.reward], following[None], [ended], [False]
+            page.observation[None],
+            action[None].astype(np.float32),
+            np.array([page.reward], np.float32),
+            following[None],
+            np.array([ended]),
+            np.zeros(1, np.bool_),
         )
 
     def policy(self) -> dict[str, Any] | None:

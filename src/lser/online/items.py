@@ -180,8 +180,8 @@ def packed(array: NDArray[Any]) -> str:
 
 
 def unpacked(text: str) -> Float32:
-    """The numbers of `packed`, flat and read-only."""
-    return np.frombuffer(base64.b64decode(text), np.float32)
+    """The numbers of `packed`, flat; a copy, for Numba is slow to take in read-only arrays."""
+    return np.frombuffer(base64.b64decode(text), np.float32).copy()
 
 
 def check_vectors(vectors: Any, count: int, dim: int | None) -> Float32:

@@ -14,6 +14,10 @@ from lser.replay import LocalityReplay, Replay, State, UniformReplay
 from lser.types import Float32, Int64
 
 
+# memories are fastest with arrays as they keep them
+_TRUE, _FALSE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
+
+
 class Seen(NamedTuple):
     """A page whose window is over."""
 
@@ -93,9 +97,8 @@ class TowerLearner:
         action[:k] = page.rows[:k]
         action[self._places : self._places + k] = page.clicked[:k]
         observation = page.observation[None]
-        self._memory.extend(
-            observation, action[None], [page.clicked.sum()], observation, [True], [False]
-        )
+        reward = page.clicked.sum(keepdims=True)
+        self._memory.extend(observation, action[None], reward, observation, _TRUE, _FALSE)
 
     def _update(self, query: Float32) -> None:
         batch = self._memory.sample(self._settings.batch_size, query=query)
