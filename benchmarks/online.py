@@ -116,6 +116,7 @@ class Service:
             self.post("/feedback", {"page": page["id"], "clicks": page["items"][:1]})
 
     def post(self, path, body):
+        """The answer to a request."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode(), method="POST"
         )
@@ -123,6 +124,7 @@ class Service:
             return json.loads(answer.read())
 
     def stop(self):
+        """End it in peace."""
         self._supervisor.stop()
         self._thread.join()
 
@@ -149,8 +151,10 @@ def traffic(arguments, scratch):
     try:
         wait_for(f"http://127.0.0.1:{port}/docs")
         for name, durability, learner in (
-            ("process", "process", "process"), ("power", "power", "off"), ("idle", "process", "off"),
-        ):  # fmt: skip
+            ("process", "process", "process"),
+            ("power", "power", "off"),
+            ("idle", "process", "off"),
+        ):
             services[name] = Service(scratch / name, items, durability, learner)
         services["process"].teach(8)
         found = {name: [] for name in ("echo", *services)}
@@ -244,7 +248,8 @@ def learner_speed(scratch, pages=1_500):
             if began == 0 and step.updates > 200:
                 updates, began = step.updates, time.perf_counter()
             if step.updates > 1_200:
-                return (step.updates - updates) / (time.perf_counter() - began)
+                break
+        return (step.updates - updates) / (time.perf_counter() - began)
 
     return [(online(), train()) for _ in range(3)]
 
@@ -289,12 +294,12 @@ def main():
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     for name, rounds in found.items():
-        median = {key: statistics.median(r[key] for r in rounds) for key in ("rate", "p50", "p99")}
-        print(
-            f"{name:<10} {median['rate']:8.0f}/s  p50 {median['p50']:7.2f}  p99 {median['p99']:7.2f} ms"
+        rate, p50, p99 = (
+            statistics.median(r[key] for r in rounds) for key in ("rate", "p50", "p99")
         )
+        print(f"{name:<10} {rate:8.0f}/s  p50 {p50:7.2f}  p99 {p99:7.2f} ms")
     rows = {
-        "durable /recommend, learner idle: rate beside FastAPI echo (>= .5)": ratios(
+        "durable /recommend beside FastAPI echo, learner idle (>= .5)": ratios(
             found, "idle", "rate"
         ),
         "the same, learner running": ratios(found, "process", "rate"),

@@ -13,7 +13,6 @@ from lser.online.tower import Tower, sigmoid
 from lser.replay import LocalityReplay, Replay, State, UniformReplay
 from lser.types import Float32, Int64
 
-
 # memories are fastest with arrays as they keep them
 _TRUE, _FALSE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 
