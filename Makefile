@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: venv dev demo test lint bench docs parity clean
+.PHONY: venv dev demo report test lint bench docs parity clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -12,7 +12,7 @@ help: ## this list
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q -c constraints.txt -e '.[report]'
+	$(BIN)/pip install -q -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -29,6 +29,9 @@ dev: $(VENV)/.dev ## the environment that developers need
 
 demo: $(VENV)/.core ## train LSER and uniform replay side by side, about two minutes
 	$(BIN)/lser demo
+
+report: $(VENV)/.core ## draw the committed records: results/report/index.html
+	$(BIN)/python results/build.py
 
 lint: $(VENV)/.dev ## formatting, lint and types
 	$(BIN)/ruff format --check .

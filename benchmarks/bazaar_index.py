@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 
 from lser.simulators.bazaar import Params
-from lser.simulators.bazaar_world import World
+from lser.simulators.bazaar.world import World
 from lser.simulators.item_index import ExactIndex, FaissIndex, ItemIndex
 from lser.types import Float32
 

@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from lser.experiments.build import Built, build
 from lser.experiments.config import Experiment, VirtualTaobao
-from lser.simulators.weights import WeightsError
+from lser.simulators.virtual_taobao.weights import WeightsError
 from lser.training import Progress, train
 
 ROOT = Path(__file__).resolve().parents[1]

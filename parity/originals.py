@@ -12,9 +12,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.interest_evolution import Params as InterestEvolution
-from lser.simulators.long_term_satisfaction import Params as LongTermSatisfaction
-from lser.simulators.long_term_satisfaction_dynamics import Constants
+from lser.simulators.recsim.interest_evolution import Params as InterestEvolution
+from lser.simulators.recsim.long_term_satisfaction import Params as LongTermSatisfaction
+from lser.simulators.recsim.long_term_satisfaction.dynamics import Constants
 
 _USER_MODEL = ("no_click_mass", "alpha_x_intercept", "alpha_y_intercept")
 _VIDEOS = ("min_utility", "max_utility", "video_length")

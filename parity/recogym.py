@@ -20,7 +20,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators.recogym import Params, RecoGym, Users
+from lser.simulators.recogym import Params
+from lser.simulators.recogym.simulator import RecoGym, Users
 
 THRESHOLD = 4.0  # |z| per comparison; 90 comparisons, so a false alarm about once in 170 runs
 Array = NDArray[Any]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.simulators import interest_evolution as ie
-from lser.simulators import interest_evolution_dynamics as ie_dynamics
-from lser.simulators import long_term_satisfaction as lts
-from lser.simulators import long_term_satisfaction_dynamics as lts_dynamics
+from lser.simulators.recsim.interest_evolution import dynamics as ie_dynamics
+from lser.simulators.recsim.interest_evolution import simulator as ie
+from lser.simulators.recsim.long_term_satisfaction import dynamics as lts_dynamics
+from lser.simulators.recsim.long_term_satisfaction import simulator as lts
 from parity.originals import (
     documents,
     interest_evolution,

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lser.simulators.virtual_taobao import ACTION, FEATURES, VirtualTaobaoVectorEnv
-from lser.simulators.weights import LAYERS, find_weights
+from lser.simulators.virtual_taobao.simulator import ACTION, FEATURES, VirtualTaobaoVectorEnv
+from lser.simulators.virtual_taobao.weights import LAYERS, find_weights
 
 THRESHOLD = 4.0  # |z| per comparison; a dozen comparisons, so a false alarm once in 1,300 runs
 Array = NDArray[Any]

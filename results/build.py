@@ -1,25 +1,33 @@
 """Draw the report from the committed records and put its numbers into the READMEs.
 
-``python results/build.py`` rewrites ``results/report/`` and the marked blocks of ``README.md`` and
-``results/README.md``; a test checks that the blocks are what this script would write.
+``python results/build.py`` (``make report``) draws ``results/report/``, which is not committed,
+copies the figures that pages show to ``results/figures/`` and rewrites the marked blocks of
+``README.md`` and ``results/README.md``; a test checks that these are what it would write.
 """
 
 import json
 import re
+import shutil
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from speed import short_speed, speed
+
 from lser.experiments import records
 from lser.report import build_report
-from lser.report.cells import Panel, studies
-from lser.report.estimates import estimates
-from lser.report.stats import mean_t
-from lser.report.verdicts import in_short, standing
+from lser.report.findings import Finding, StudyFindings, find_out
+from lser.report.panels import studies
+from lser.report.sentences import standing
+from lser.report.stats import Interval, mean_t
+from lser.report.style import interval, name_of
+from lser.report.verdicts import in_short
 
 RESULTS = Path(__file__).resolve().parent
 ROOT = RESULTS.parent
 SEED = 0  # of the bootstrap
+SHOWN = re.compile(r"figures/([a-z0-9.-]+\.svg)")
 
 
 def found() -> list[records.Record]:
@@ -27,31 +35,37 @@ def found() -> list[records.Record]:
     return [record for record in records.find(RESULTS) if record.study != "tuning"]
 
 
-def panel_of(study_name: str, simulator: str, setting: str = "") -> Panel:
+@cache
+def findings() -> list[StudyFindings]:
+    """What the committed records say."""
+    return find_out(studies(found()), seed=SEED)
+
+
+def panel_of(study_name: str, simulator: str, setting: str = "") -> Finding:
     """The panel of one study on one simulator, in one setting where it has several."""
-    for study in studies(found()):
-        for panel in study.panels:
-            if (study.name, panel.simulator, panel.setting) == (study_name, simulator, setting):
-                return panel
+    for study in findings():
+        for one in study.panels:
+            key = (study.study.name, one.panel.simulator, one.panel.setting)
+            if key == (study_name, simulator, setting):
+                return one
     raise ValueError(f"no record of {study_name} on {simulator}, {setting}")
 
 
-def score_table(panel: Panel) -> str:
+def score_table(found: Finding) -> str:
     """Final scores of every memory: mean with its t-interval, and the paired gap to uniform."""
-    name = {"ctr": "CTR"}.get(panel.metric, panel.metric.replace("_", " "))
+    panel = found.panel
     other = "reference" if panel.reference is None else panel.reference.name
-    lines = [f"| arm | {name} [95 %] | minus {other} [95 %] | seeds |", "|---|---|---|---|"]
-    rows = sorted(estimates(panel, seed=SEED), key=lambda row: -row.mean.estimate)
-    for row in rows:
+    head = f"| arm | {name_of(panel.metric)} [95 %] | minus {other} [95 %] | seeds |"
+    lines = [head, "|---|---|---|---|"]
+    for row in sorted(found.estimates, key=lambda row: -row.mean.estimate):
         gap = "" if row.versus is None else _interval(row.versus.difference, sign=True)
-        mean = _interval(row.mean)
-        lines.append(f"| {row.arm.name} | {mean} | {gap} | {len(row.arm.runs)} |")
+        lines.append(f"| {row.arm.name} | {_interval(row.mean)} | {gap} | {len(row.arm.runs)} |")
     return "\n".join(lines)
 
 
-def _interval(value: Any, *, sign: bool = False) -> str:
-    form = "+.3f" if sign else ".3f"
-    return f"{value.estimate:{form}} [{value.low:{form}}, {value.high:{form}}]"
+def _interval(value: Interval, *, sign: bool = False) -> str:
+    """As the report shows it, always with three digits, and signs that one can copy."""
+    return interval(value, sign=sign, digits=3).replace("−", "-")
 
 
 def headline() -> str:
@@ -63,9 +77,9 @@ def headline() -> str:
     )
     return "\n".join(
         [
-            f"![Every memory on VirtualTaobao](results/report/figures/{taobao.name}-curves.svg)",
+            f"![Every memory on VirtualTaobao](results/figures/{taobao.panel.name}-curves.svg)",
             "",
-            f"{standing(taobao, seed=SEED)} Lines are interquartile means, faint ones single runs, "
+            f"{standing(taobao)} Lines are interquartile means, faint ones single runs, "
             "bands bootstrap intervals; all memories get the same users, networks and number of "
             "updates:",
             "",
@@ -73,10 +87,9 @@ def headline() -> str:
             "",
             "Two things the paper does not say. Reward order without any hash (`reward-top`) does "
             "at least as well here: what suits one VirtualTaobao user suits the next. And the lead "
-            f"does not last. {standing(longest, seed=SEED)}",
+            f"does not last. {standing(longest)}",
             "",
-            "`make demo` shows a world in which users differ, our own. "
-            f"{standing(demo, seed=SEED)}",
+            f"`make demo` shows a world in which users differ, our own. {standing(demo)}",
             "",
             "[All results, what they say, and the commands behind them](results/README.md).",
         ]
@@ -86,19 +99,20 @@ def headline() -> str:
 def reading() -> str:
     """The plain-words reading: what the report says on top."""
     lines = []
-    for title, sentences in in_short(studies(found()), seed=SEED):
+    for title, sentences in in_short(findings()):
         lines += [f"**{title}**", ""] if title else []
         lines += [f"- {sentence}" for sentence in sentences] + [""]
     return "\n".join(lines).strip()
 
 
 def tables() -> str:
-    """A table of final scores for every panel of the comparison."""
+    """A table of final scores for every panel of every study that is about scores."""
     parts = []
-    for study in studies(found()):
-        for panel in study.panels:
-            title = " / ".join(p for p in (study.name, panel.simulator, panel.setting) if p)
-            parts += [f"### {title}", "", score_table(panel), ""]
+    for study in (study for study in findings() if study.study.spec.scored):
+        for one in study.panels:
+            names = (study.study.name, one.panel.simulator, one.panel.setting)
+            title = " / ".join(name for name in names if name)
+            parts += [f"### {title}", "", score_table(one), ""]
     return "\n".join(parts).strip()
 
 
@@ -120,7 +134,7 @@ def machines() -> str:
 
 def course() -> str:
     """LSER beside uniform along the curves on VirtualTaobao, over the seeds that both have."""
-    panel = panel_of("comparison", "virtual-taobao", "15,000 sessions")
+    panel = panel_of("comparison", "virtual-taobao", "15,000 sessions").panel
     lser, uniform = panel.arm("lser"), panel.arm("uniform")
     assert lser is not None
     assert uniform is not None
@@ -135,7 +149,7 @@ def course() -> str:
         part = slice(first, last)
         name = f"final, seeds {first} to {last - 1}"
         lines.append(_course_row(name, ours[part], theirs[part]))
-    longest = panel_of("comparison", "virtual-taobao", "90,000 sessions").arm("lser")
+    longest = panel_of("comparison", "virtual-taobao", "90,000 sessions").panel.arm("lser")
     assert longest is not None
     walls = [(run.final or {})["times"]["wall"] / 60 for run in longest.runs]
     return "\n".join(
@@ -181,80 +195,6 @@ def tuning() -> str:
     return "\n".join(lines)
 
 
-def speed() -> str:
-    """Every target of the benchmarks as measured in their last committed run."""
-    lines = ["| what | measured | asked for |", "|---|---|---|"]
-    for path in sorted(RESULTS.glob("speed_*.json")):
-        lines += speed_rows(path.stem.removeprefix("speed_"), json.loads(path.read_text()))
-    return "\n".join(lines)
-
-
-SHORT = (  # of the rows below, those that the front page shows
-    "push 64 / cpprb PER",
-    "push 64 / Tianshou",
-    "LSER greedy sample / ",
-    "PER sample + update",
-    "updates/s: lser beside sb3",
-    "training steps/s beside Stable-Baselines3",
-    "training steps/s with LSER in Stable-Baselines3",
-    "1,024 users: steps/s",
-)
-
-
-def short_speed() -> str:
-    """The front page's choice of `speed`, and every target that was missed."""
-    head, rule, *rows = speed().splitlines()
-    kept = [row for row in rows if "(missed)" in row or any(name in row for name in SHORT)]
-    return "\n".join([head, rule, *kept])
-
-
-def speed_rows(name: str, data: Any) -> list[str]:
-    """The rows of one benchmark's file."""
-    match name:
-        case "simulators":
-            return [
-                f"| {row['name']}, {kind}: steps/s beside the original "
-                f"| {row[f'{key}_ratio']:.3g}x | {row[f'{key}_target']:.0f}x |"
-                for row in data["rows"]
-                for key, kind in (("vector", "1,024 users"), ("single", "one user"))
-            ]
-        case "replay":
-            return [
-                f"| {what} | {value:.3g}{'' if good else ' (missed)'} | {relation} {bound:g} |"
-                for what, value, relation, bound, good in data["targets"]
-                if value is not None
-            ] + [
-                "| slowdown of push 64 with rows of 8 + 2 numbers, where the index weighs most "
-                f"/ ring's | {data['slowdown_of_narrow_rows']:.3g} | |"
-            ]
-        case "learner":
-            return [
-                f"| updates/s: lser beside {row['learner']}, {row['algorithm']} "
-                f"| {row['lser_is_faster_by']:.2f}x | {row['target']:.2f}x |"
-                for row in data
-                if row.get("target") is not None
-            ]
-        case "training":
-            return [
-                row_text
-                for row in data["rows"]
-                for row_text in (
-                    f"| training steps/s beside Stable-Baselines3, {row['users']} users "
-                    f"| {row['speed']:.2f}x | 2x |",
-                    f"| time beside the bare updates, {row['users']} users "
-                    f"| {row['overhead']:.2f}x | 1.2x at most |",
-                )
-            ]
-        case "adapters":
-            return [
-                f"| training steps/s with LSER in {library}, beside its own buffer "
-                f"| {row['ratio']:.2f}x | {row['target']:.1f}x |"
-                for library, row in data.items()
-                if "ratio" in row
-            ]
-    raise ValueError(f"no rows for benchmark {name!r}")
-
-
 def with_block(text: str, name: str, block: str) -> str:
     """`text` with what stands between the markers of `name` replaced."""
     pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
@@ -278,10 +218,15 @@ def readmes() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Rewrite the report and the blocks."""
-    build_report(found(), RESULTS / "report", seed=SEED)
-    for path, text in readmes().items():
+    """Rewrite the report, the figures that pages show, and the blocks."""
+    report = build_report(found(), RESULTS / "report", seed=SEED)
+    texts = readmes()
+    for path, text in texts.items():
         path.write_text(text)
+    (RESULTS / "figures").mkdir(exist_ok=True)
+    for name in sorted({name for text in texts.values() for name in SHOWN.findall(text)}):
+        shutil.copyfile(report.parent / "figures" / name, RESULTS / "figures" / name)
+    print(report)
 
 
 if __name__ == "__main__":

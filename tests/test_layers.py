@@ -9,16 +9,20 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "lser"
 BOTTOM = {"replay", "agents", "simulators"}
 ALLOWED = {
     "types": set(),
+    "compiled": set(),
+    "params": set(),
+    "random": {"types", "compiled"},
+    "files": {"compiled"},
     "theory": {"types"},
-    "replay": {"types"},
-    "agents": {"types"},
-    "simulators": {"types"},
-    "training": {"types"} | BOTTOM,
-    "experiments": {"types", "training"} | BOTTOM,
+    "replay": {"types", "compiled", "random", "params", "files"},
+    "agents": {"types", "compiled", "random", "params", "files"},
+    "simulators": {"types", "compiled", "random", "params"},
+    "training": {"types", "files"} | BOTTOM,
+    "experiments": {"types", "files", "training"} | BOTTOM,
     "fleet": {"types", "training", "experiments"} | BOTTOM,
     "report": {"types", "experiments"},
     "adapters": {"types", "replay"},
-    "online": {"types", "training"} | BOTTOM,
+    "online": {"types", "compiled", "random", "training"} | BOTTOM,
     "cli": {"types", "theory", "training", "experiments", "fleet", "report", "adapters", "online"}
     | BOTTOM,
 }

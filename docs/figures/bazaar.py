@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lser.simulators.bazaar import Bazaar, Params
-from lser.simulators.bazaar_oracle import (
+from lser.simulators.bazaar import Params
+from lser.simulators.bazaar.oracle import (
     Policy,
     Score,
     Sighted,
@@ -20,6 +20,7 @@ from lser.simulators.bazaar_oracle import (
     scoring,
     uniformly_random,
 )
+from lser.simulators.bazaar.simulator import Bazaar
 
 mpl.use("Agg")
 mpl.rcParams |= {"svg.hashsalt": "lser", "font.size": 9, "axes.spines.top": False}

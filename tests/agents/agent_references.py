@@ -8,7 +8,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from lser.agents.networks import Perceptron
+from lser.agents.critics import Shape
+from lser.agents.perceptron import Perceptron
 from lser.types import Batch
 
 
@@ -27,6 +28,44 @@ def module_twin(network: Perceptron) -> nn.Sequential:
             norm.bias.data.copy_(layer.shift)
             parts += [norm, nn.ReLU()]
     return nn.Sequential(*parts)
+
+
+def critic_twin(shape: Shape, vector: Tensor, inputs: Tensor) -> Tensor:
+    """A critic's values (b, 1), written for autograd over the flat vector of its parameters."""
+    at = 0
+
+    def take(*sizes: int) -> Tensor:
+        nonlocal at
+        count = int(np.prod(sizes))
+        at += count
+        return vector[at - count : at].view(sizes)
+
+    def block(x: Tensor, width: int) -> Tensor:
+        weight, bias = take(x.shape[1], width), take(width)
+        gain, shift = take(width), take(width)
+        x = nn.functional.layer_norm(x @ weight + bias, (width,))
+        return torch.relu(x * gain + shift)
+
+    def head(x: Tensor, width: int) -> Tensor:
+        nonlocal at
+        weight, bias = take(width, x.shape[1]), take(width)
+        at = -(-at // 16) * 16  # networks start on cache lines
+        return x @ weight.t() + bias
+
+    seen, acted = inputs[:, : shape.observations], inputs[:, shape.observations :]
+    first, *rest = shape.hidden
+    if shape.kind == "product":
+        towers = []
+        for x in (seen, acted):
+            for width in shape.hidden:
+                x = block(x, width)
+            towers.append(head(x, shape.hidden[-1]))
+        return (towers[0] * towers[1]).sum(1, keepdim=True)
+    x = block(seen if shape.late else inputs, first)
+    x = torch.cat((x, acted), 1) if shape.late else x
+    for width in rest:
+        x = block(x, width)
+    return head(x, 1)
 
 
 def random_batch(size: int, observations: int, actions: int, *, seed: int) -> Batch:

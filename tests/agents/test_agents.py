@@ -2,21 +2,23 @@
 
 import copy
 import json
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from agent_references import random_batch
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from lser.agents import DDPG, SAC, TD3
+from lser.agents import DDPG, SAC, TD3, load_agent
+from lser.replay import UniformReplay
 from lser.types import Batch, Float32
 
 LOW, HIGH = np.array([-1.0, 0.0, -3.0]), np.array([1.0, 2.0, -1.0])
 AGENTS = [DDPG, TD3, SAC]
-Make = Callable[..., DDPG | TD3 | SAC]
+Make = Any  # a class of agents
 every_agent = pytest.mark.parametrize("make", AGENTS)
 
 
@@ -219,7 +221,10 @@ def test_a_bad_knob_is_named(make: Make, knobs: dict[str, Any], message: str) ->
         ((HIGH, LOW), "low < high"),
         ((LOW, np.full(3, np.inf)), "finite"),
         ((LOW, HIGH[:2]), "one length"),
-        ((LOW,), "one length"),
+        ((LOW,), "agents act in a Box"),
+        ((Discrete(5),), r"agents act in a Box.*Discrete\(5\)"),
+        ((MultiDiscrete([3, 4]),), "agents act in a Box"),
+        (("a", "b"), "vectors of numbers"),
     ],
 )
 def test_bad_bounds_are_refused(make: Make, bounds: tuple[Any, ...], message: str) -> None:
@@ -252,3 +257,59 @@ def test_wrong_shapes_are_refused(make: Make) -> None:
 def test_a_bad_knob_of_one_agent_is_named(make: Make, knobs: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(6, LOW, HIGH, **knobs)
+
+
+@every_agent
+def test_knobs_come_as_params_or_by_name_and_unknown_ones_are_refused(make: Make) -> None:
+    params = make.Params(tau=0.5, hidden=(8,))
+    agent = make(6, LOW, HIGH, params=params, discount=0.5)
+    assert (agent.params.tau, agent.params.discount, agent.params.hidden) == (0.5, 0.5, (8,))
+    with pytest.raises(ValueError, match="unknown parameter 'discont'; did you mean discount"):
+        make(6, LOW, HIGH, discont=0.5)
+    with pytest.raises(ValueError, match="params must be a"):
+        make(6, LOW, HIGH, params={"tau": 0.5})
+
+
+@every_agent
+def test_a_saved_agent_goes_on_bit_for_bit(make: Make, tmp_path: Path) -> None:
+    agent = make(6, LOW, HIGH, seed=1, normalise=True, hidden=(16, 8), value_bound=(-3.0, 3.0))
+    work(agent, range(5))
+    agent.save(tmp_path / "agent.lser")
+    other = load_agent(tmp_path / "agent.lser")
+    assert type(other) is make
+    assert other.params == agent.params
+    assert_equal(work(other, range(5, 10)), work(agent, range(5, 10)))
+
+
+def test_a_file_that_holds_no_agent_is_refused(tmp_path: Path) -> None:
+    UniformReplay(4, 2, 1).save(tmp_path / "memory")
+    with pytest.raises(ValueError, match="holds a 'uniform', not an agent"):
+        load_agent(tmp_path / "memory")
+    agent = DDPG(6, LOW, HIGH)
+    agent.save(tmp_path / "agent")
+    damaged = bytearray((tmp_path / "agent").read_bytes())
+    damaged[-100] ^= 1
+    (tmp_path / "agent").write_bytes(damaged)
+    with pytest.raises(ValueError, match="does not match its checksum"):
+        load_agent(tmp_path / "agent")
+
+
+@every_agent
+def test_many_threads_get_their_own_users_actions(make: Make) -> None:
+    agent = make(6, LOW, HIGH)
+    rows = [observations(1 + seed % 3, seed) for seed in range(8)]
+    expected = [agent.act(row) for row in rows]
+
+    def serve(which: int) -> bool:
+        return all((agent.act(rows[which]) == expected[which]).all() for _ in range(200))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(serve, range(8)))
+
+
+def test_an_absent_device_is_named() -> None:
+    with pytest.raises(ValueError, match="device must name a torch device, got 'gpu'"):
+        DDPG(6, LOW, HIGH, device="gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="'cuda' is not available"):
+            DDPG(6, LOW, HIGH, device="cuda")

@@ -1,4 +1,4 @@
-"""The compiled loops of the CPU equal the torch operations that other devices run."""
+"""The compiled loops for one agent equal the torch operations for a stack."""
 
 import numpy as np
 import pytest
@@ -13,17 +13,30 @@ def array(*shape: int, seed: int) -> Float32:
 
 
 def both(name: str, *arrays: Float32 | np.float32) -> None:
-    """Run the compiled and the torch version on copies; every array must end up equal."""
+    """Run the compiled loop and a stack of one on copies; every array must end up equal."""
     ours = [x.copy() for x in arrays]
-    theirs = [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in arrays]
+    theirs = [torch.from_numpy(np.array(x))[None] for x in arrays]
     getattr(kernels, name)(*ours)
-    getattr(kernels, name + "_torch")(*theirs)
+    given = list(theirs)
+    if name == "backward":  # the sums of bias, gain and shift are one array in a stack
+        given[3], given[4] = theirs[3].unsqueeze(-1), theirs[4].unsqueeze(1)
+        sums = torch.empty(1, 1, 3 * arrays[0].shape[1])
+        kernels.stacked_backward(*given[:5], sums)
+        theirs[5:] = list(sums[:, 0].chunk(3, 1))
+    elif name == "backward_inputs":
+        kernels.stacked_backward_inputs(*given[:3], given[3].unsqueeze(-1), given[4].unsqueeze(1))
+    elif name == "forward":
+        rstd = given[4].unsqueeze(-1)
+        kernels.stacked_forward(given[0], *(g.unsqueeze(1) for g in given[1:3]), given[3], rstd)
+    else:
+        rate, correction = (x.view(1, 1) for x in given[4:])
+        kernels.stacked_adam(*given[:4], rate, correction, torch.ones(1, 1))
     for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, np.asarray(b), rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(a, np.asarray(b)[0], rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (3, 5), (128, 128), (7, 33)])
-def test_compiled_and_torch_layers_agree(rows: int, width: int) -> None:
+def test_compiled_and_stacked_layers_agree(rows: int, width: int) -> None:
     square = [array(rows, width, seed=seed) for seed in range(3)]
     vectors = [array(width, seed=10 + seed) for seed in range(5)]
     rstd = np.abs(array(rows, seed=20)) + np.float32(0.1)
@@ -32,7 +45,7 @@ def test_compiled_and_torch_layers_agree(rows: int, width: int) -> None:
     both("backward", *square, rstd, *vectors[:4])
 
 
-def test_compiled_and_torch_adam_agree() -> None:
+def test_compiled_and_stacked_adam_agree() -> None:
     values, gradient, mean = (array(1000, seed=seed) for seed in range(3))
     square = np.abs(array(1000, seed=3))
     both("adam", values, gradient, mean, square, np.float32(1e-2), np.float32(3.0))

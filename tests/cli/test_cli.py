@@ -10,6 +10,8 @@ from lser.cli import COMMANDS, main
 from lser.cli.listing import DESCRIBED
 from lser.experiments import records
 from lser.experiments.catalogue import MEMORIES
+from lser.simulators.base import Lengths
+from lser.simulators.bazaar.simulator import Bazaar
 
 SMALL = ["--users", "4", "--batch-size", "16", "--capacity", "500", "--sessions", "12"]
 SMALL += ["--evaluate-every", "6", "--evaluate-sessions", "5", "--final-sessions", "8"]
@@ -74,7 +76,7 @@ def test_a_mistake_is_answered_in_one_line(arguments, message, capsys):
 def test_missing_weights_name_the_three_ways(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("LSER_VIRTUAL_TAOBAO", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("lser.simulators.weights.urlopen", _no_network, raising=False)
+    monkeypatch.setattr("pooch.HTTPDownloader.__call__", _no_network)
     assert main(["train", "virtual-taobao", "lser", *SMALL, "--out", str(tmp_path)]) == 2
     assert "LSER_VIRTUAL_TAOBAO" in capsys.readouterr().err
 
@@ -143,16 +145,10 @@ def test_every_memory_is_described():
 def test_a_study_runs_continues_and_reports_failures(tmp_path, capsys, monkeypatch):
     arguments = ["study", "bazaar-map", "--scale", "quick", "--seeds", "1", "--workers", "2"]
     arguments += ["--only", "uniform--sparsity-0.05--state-dependence-0.5", "--out", str(tmp_path)]
-    monkeypatch.setattr("lser.experiments.presets.SESSIONS", _few())
+    monkeypatch.setattr(Bazaar, "lengths", Lengths(10, 10, 10))
     assert main(arguments) == 0
     found = records.find(tmp_path)
     assert [r.status for r in found] == ["done"]
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("final.json")}
     assert main(arguments) == 0
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("final.json")} == before
-
-
-def _few():
-    from lser.experiments.presets import SESSIONS
-
-    return {name: dict.fromkeys(scales, 10) for name, scales in SESSIONS.items()}

@@ -81,8 +81,41 @@ def test_equal_records_pack_to_equal_bytes_in_any_order(tmp_path: Path) -> None:
 def test_a_damaged_packed_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"experiment": {}}\n')[:-9])
-    with pytest.raises(ValueError, match=r"bad\.jsonl\.gz"):
-        records.find(path)
+    (found,) = records.find(path)
+    assert found.status == "damaged"
+    assert "bad.jsonl.gz" in found.meta["error"]
+
+
+def test_a_damaged_line_of_a_packed_file_spares_the_others(tmp_path: Path) -> None:
+    good = records.load(write(tmp_path / "a"))
+    path = records.pack([good], tmp_path / "some.jsonl.gz")
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b'{"experiment": 3}\n'))
+    bad, whole = records.find(path)
+    assert (bad.status, bad.line, whole.status) == ("damaged", 2, "done")
+    assert bad.where == f"{path}:2"
+
+
+DAMAGE = {
+    records.EXPERIMENT: ["", "[]", "{}", "null", '{"simulator": 3}', "\xff", "[" * 100_000],
+    records.META: ["", "[1]", "3"],
+    records.CURVE: ["{\n", '{"sessions": 1}\n', "7\n", '{"sessions": "x", "metric": 1}\n'],
+    records.FINAL: ["", "{}", '{"metric": "high"}', '{"metric": 1' + 400 * "0" + "}"],
+    records.TIMES: ["", "[]", '{"wall": "long"}'],
+}
+
+
+@pytest.mark.parametrize(("part", "text"), [(part, t) for part in DAMAGE for t in DAMAGE[part]])
+def test_a_damaged_record_is_listed_and_the_rest_goes_on(
+    part: str, text: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "good", seed=1)
+    (write(tmp_path / "bad") / part).write_bytes(text.encode("latin-1"))
+    found = {record.path.name: record for record in records.find(tmp_path)}
+    assert found["good"].status == "done"
+    assert found["bad"].status == "damaged"
+    assert "bad" in found["bad"].meta["error"]
+    with pytest.raises(ValueError, match="bad"):
+        records.load(tmp_path / "bad")
 
 
 def test_a_missing_root_is_named(tmp_path: Path) -> None:

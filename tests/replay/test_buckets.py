@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from twin import jaccard
 
-from lser.replay import Store, blocks, compiled, draw, entries, header, index, ordered
+from lser.replay import Store, blocks, entries, header, index, ordered
 from lser.replay.buckets import Buckets, Rules
 from lser.replay.nearest import nearest_two
 
@@ -154,8 +154,3 @@ def test_check_finds_damage(damage):
     damage(buckets)
     with pytest.raises(ValueError, match="the bucket index is damaged"):
         buckets.check()
-
-
-def test_the_cached_code_of_a_kernel_belongs_to_one_state_of_all_sources():
-    for kernel in (ordered.best, draw.pick, index.extend):
-        assert kernel._cache._cache_file._source_stamp[1] == compiled._STAMP

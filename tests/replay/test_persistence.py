@@ -51,7 +51,7 @@ def test_every_truncation_is_refused(saved):
     whole = saved.read_bytes()
     for size in {*range(0, len(whole), 37), *range(60), len(whole) - 1}:
         saved.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match="truncated or corrupted|not a saved replay memory"):
+        with pytest.raises(ValueError, match="truncated or corrupted|not a file that lser saved"):
             load_replay(saved)
 
 
@@ -76,7 +76,7 @@ def test_bytes_after_the_end_are_refused(saved):
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\x93NUMPY" + b"x" * 99, b"x" * 500])
 def test_a_foreign_file_is_refused(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(ValueError, match="is not a saved replay memory"):
+    with pytest.raises(ValueError, match="is not a file that lser saved"):
         load_replay(tmp_path / "file")
 
 

@@ -27,7 +27,6 @@ def every_study() -> list[Record]:
 
 @pytest.fixture(scope="session")
 def report(every_study: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("scipy")
     return build_report(every_study, tmp_path_factory.mktemp("report"))
 
 

@@ -27,6 +27,7 @@ def record(
     agent: str = "ddpg",
     horizon: str = "continuing",
     capacity: int = 1_000_000,
+    intervention: float | None = None,
     sessions: int = 15_000,
     points: int = 30,
     spread: float = 0.06,
@@ -54,7 +55,7 @@ def record(
             "study": study, "label": label, "simulator": simulator, "memory": memory,
             "agent": {"name": agent, "discount": 0.99}, "users": 10, "sessions": sessions,
             "horizon": horizon, "batch_size": 128, "capacity": capacity, "seed": seed,
-            "metric": metric,
+            "metric": metric, "intervention": intervention,
         },
         meta={
             "status": status,
@@ -99,12 +100,15 @@ def comparison(seeds: int = 5) -> list[Record]:
 def small_studies(seeds: int = 5) -> list[Record]:
     """The epsilon, ablation, hyperplane, horizon, agent and map studies."""
     found = []
-    epsilon = {"greedy 0": 0.7, "greedy 0.9": 0.9, "greedy 0.99": 0.87, "greedy 1": 0.46,
-               "greedy 0.9, T_r 0.95": 0.91}  # fmt: skip
+    epsilon = {0.0: 0.7, 0.9: 0.9, 0.99: 0.87, 1.0: 0.46}
     bits = {2: 0.8, 4: 0.86, 6: 0.88, 8: 0.9, 10: 0.91, 14: 0.82, 18: 0.7, 24: 0.6}
     for seed in range(seeds):
-        for label, level in epsilon.items():
-            found.append(record("epsilon", label, seed, level=level, memory={"name": "lser"}))
+        for greedy, level in epsilon.items():
+            memory = {"name": "lser", "greedy": greedy}
+            found.append(record("epsilon", f"greedy {greedy}", seed, level=level, memory=memory))
+        memory = {"name": "lser", "greedy": 0.9}
+        found.append(record("epsilon", "greedy 0.9, T_r 0.95", seed, level=0.91, memory=memory,
+                            intervention=0.95))  # fmt: skip
         for count, level in bits.items():
             memory = {"name": "lser", "bits": count}
             found.append(record("hyperplanes", f"{count} bits", seed, level=level, memory=memory))

@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import synthetic
 
+import lser.report
 from lser.experiments.records import Record, find, pack
 from lser.report import build_report, demo_page
 
@@ -78,7 +80,6 @@ def test_runs_left_out_are_named_with_the_reason_and_escaped(report: Path) -> No
 
 
 def test_the_same_records_give_the_same_bytes_in_another_process(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
     runs = synthetic.demo(3)
     first = contents(build_report(runs, tmp_path / "first").parent)
     packed = pack(reversed(runs), tmp_path / "records.jsonl.gz")
@@ -96,37 +97,19 @@ def test_the_same_records_give_the_same_bytes_in_another_process(tmp_path: Path)
 def test_the_report_is_drawn_without_torch_or_a_simulator() -> None:
     code = (
         "import sys, lser.report; "
-        "sys.exit(bool({'torch', 'scipy', 'numba', 'lser.simulators.bazaar'} & set(sys.modules)))"
+        "sys.exit(bool({'torch', 'scipy', 'numba', 'lser.simulators.base'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_demo_page_needs_no_scipy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    text = demo_page(synthetic.demo(3), tmp_path / "deep").read_text()
-    assert "SciPy is not installed" in text
-    assert "t-interval" not in text
-
-
-def test_the_report_says_at_once_when_scipy_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install"):
-        build_report(synthetic.demo(2), tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("records", [[], [synthetic.record("s", "a", 0, level=1, status="failed")]])
 def test_a_report_without_a_finished_run_is_refused(records: list[Record], tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
     for build in (build_report, demo_page):
         with pytest.raises(ValueError, match="no finished run"):
             build(records, tmp_path / "out")
 
 
 def test_a_single_seed_without_curves_or_times_still_gives_a_report(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
     runs = []
     for label in ("lser", "uniform"):
         run = synthetic.record("comparison", label, 0, level=0.5)
@@ -152,3 +135,11 @@ def test_a_study_of_running_times_stands_for_those_of_the_comparison(tmp_path: P
     assert '<figure id="comparison-virtual-taobao-time">' not in text
     assert '<figure id="running-time-virtual-taobao-curves">' not in text
     assert "running-time" not in (tmp_path / "tables" / "summary.csv").read_text()
+
+
+def test_the_templates_are_part_of_the_package() -> None:
+    root = Path(lser.report.__file__).parents[1]
+    settings = tomllib.loads((root.parents[1] / "pyproject.toml").read_text())
+    patterns = settings["tool"]["setuptools"]["package-data"]["lser"]
+    packed = {path for pattern in patterns for path in root.glob(pattern)}
+    assert set((root / "report" / "templates").iterdir()) <= packed

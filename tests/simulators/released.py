@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lser.simulators.weights import VARIABLE
+from lser.simulators.virtual_taobao.weights import VARIABLE
 
 SHARED = Path(os.environ.get("LSER_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 

@@ -6,8 +6,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import lser  # noqa: F401  (registers the environments)
-from lser.simulators.bazaar import Bazaar, Params
-from lser.simulators.bazaar_oracle import (
+from lser.simulators.bazaar import Params
+from lser.simulators.bazaar.oracle import (
     Sighted,
     constant,
     informed,
@@ -17,7 +17,8 @@ from lser.simulators.bazaar_oracle import (
     scoring,
     uniformly_random,
 )
-from lser.simulators.bazaar_world import first_places, normalised
+from lser.simulators.bazaar.simulator import Bazaar, BazaarEnv
+from lser.simulators.bazaar.world import first_places, normalised
 
 # The calibration is itself sampled: 3 % of the CTR, beside the test's own standard error.
 CALIBRATION = 0.03
@@ -255,3 +256,19 @@ def test_anchors_are_the_random_and_the_best_score() -> None:
 def test_a_dial_out_of_range_is_named(name: str, value: object) -> None:
     with pytest.raises(ValueError, match="slate" if name == "items" else name):
         Params(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("actions", ["slate", "discrete"])
+def test_the_oracle_shows_the_same_items_by_every_kind_of_action(actions: str) -> None:
+    continuous, named = Bazaar(Params(items=200)), Bazaar(Params(items=200, actions=actions))
+    users = named.arrive(np.random.default_rng(3), 50)
+    shown = named.slates(Sighted(named)(users))
+    expected = continuous.slates(Sighted(continuous)(users))
+    np.testing.assert_array_equal(shown, expected[:, : shown.shape[1]])
+
+
+def test_a_number_with_a_fraction_is_no_item() -> None:
+    env = BazaarEnv(actions="discrete")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="action must be integers, got dtype float64"):
+        env.step(np.float64(1.0))

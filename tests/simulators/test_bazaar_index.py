@@ -6,10 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from lser.simulators.bazaar import Bazaar, Params
-from lser.simulators.bazaar_world import World
+from lser.simulators.bazaar import Params
+from lser.simulators.bazaar.simulator import Bazaar
+from lser.simulators.bazaar.world import World
 from lser.simulators.item_index import EXACT_UP_TO, ExactIndex, FaissIndex, build_index
-from lser.simulators.slate import top_k
 
 
 def vectors(rows: int, seed: int, d: int = 8) -> np.ndarray:
@@ -20,7 +20,9 @@ def vectors(rows: int, seed: int, d: int = 8) -> np.ndarray:
 def test_the_scan_finds_what_a_full_sort_finds(k: int) -> None:
     items, weights = vectors(50, 0), vectors(30, 1)
     found = ExactIndex(items).search(weights, k)
-    np.testing.assert_array_equal(found, top_k(weights @ items.T, k))
+    np.testing.assert_array_equal(
+        found, np.argsort(-(weights @ items.T), axis=1, kind="stable")[:, :k]
+    )
 
 
 def test_ties_go_to_the_lower_index() -> None:
@@ -98,3 +100,9 @@ def test_memory_grows_linearly_in_users() -> None:
 
     peak(10)  # compiles
     assert peak(80_000) < 2.2 * peak(40_000)
+
+
+def test_an_index_that_finds_too_few_items_says_so() -> None:
+    index = FaissIndex(vectors(500, 0), probes=1)
+    with pytest.raises(RuntimeError, match="found fewer than 400 items; use index='exact'"):
+        index.search(vectors(2, 1), 400)

@@ -4,6 +4,8 @@ import copy
 import math
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 
 import gymnasium as gym
@@ -15,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 from released import arguments
 
 import lser
-from lser.simulators import SIMULATORS
+from lser.simulators import SIMULATORS, simulator_type
 
 assert lser.__version__  # importing lser registers the simulators
 
@@ -67,7 +69,7 @@ def test_gymnasiums_checker_finds_nothing(name):
 
 
 def test_make_and_make_vec_find_the_native_environments(name):
-    prefix = SIMULATORS[name][1]
+    prefix = SIMULATORS[name].prefix
     assert type(make(name)).__name__ == f"{prefix}Env"
     vector = make_vec(name)
     assert type(vector).__name__ == f"{prefix}VectorEnv"
@@ -287,3 +289,51 @@ def test_a_state_of_another_size_is_an_error_and_changes_nothing(name):
 def test_saving_before_reset_is_an_error(name):
     with pytest.raises(ResetNeeded, match="reset"):
         make_vec(name).state_dict()
+
+
+def test_the_name_of_the_command_line_finds_the_dynamics(name):
+    entry = SIMULATORS[name]
+    kind = simulator_type(entry.name)
+    assert kind is type(make_vec(name).simulator)
+    assert kind.__name__ == entry.prefix
+    assert kind.params_type.__module__ == f"lser.simulators.{entry.package}.params"
+
+
+def test_what_studies_need_to_know_fits_random_sessions(name):
+    """Pages per session about as stated, the lowest goal within reach, longer studies at scale."""
+    env = make_vec(name, num_envs=100)
+    kind = type(env.simulator)
+    if getattr(env.params, "generated", False):
+        pytest.skip("generated networks mean nothing: the released ones were not found")
+    env.reset(seed=5)
+    rewards, ended = [], 0
+    for action in actions(env, int(20 * kind.session_length), seed=6):
+        _, reward, terminated, _, _ = env.step(action)
+        rewards.append(reward)
+        ended += terminated.sum()
+    pages = len(rewards) * 100 / ended
+    assert pages == pytest.approx(kind.session_length, rel=0.25)
+    assert list(kind.goals) == sorted(set(kind.goals))
+    assert 0 < kind.goals[0] <= np.max(rewards)
+    assert 0 < kind.lengths.quick < kind.lengths.medium <= kind.lengths.paper
+    assert kind.capacity >= 10_000
+    assert 0 < kind.medium_updates <= 1
+
+
+def test_the_parameters_are_imported_without_numba_or_torch(name):
+    code = (
+        f"import sys; from lser.simulators.{SIMULATORS[name].package} import Params; Params(); "
+        "sys.exit(bool({'numba', 'torch', 'pooch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_batch_takes_one_seed(name):
+    with pytest.raises(ValueError, match=r"one number for the whole batch, got \[1, 2\]"):
+        make_vec(name).reset(seed=[1, 2])
+
+
+def test_without_a_render_mode_there_is_nothing_to_see(name):
+    for env in (make(name), make_vec(name)):
+        env.reset(seed=0)
+        assert env.render() is None

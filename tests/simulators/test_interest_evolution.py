@@ -17,9 +17,8 @@ from gymnasium.utils.env_checker import check_env
 from scipy.stats import ks_2samp
 
 import lser  # noqa: F401  registers the environments
-from lser.simulators import interest_evolution_dynamics as dynamics
-from lser.simulators.interest_evolution import Catalogue, InterestEvolution, Params, Users
-from lser.simulators.slate import top_k
+from lser.simulators.recsim.interest_evolution import Catalogue, Params, dynamics
+from lser.simulators.recsim.interest_evolution.simulator import InterestEvolution, Users
 
 NAME = "lser/InterestEvolution-v0"
 SESSIONS = 1500
@@ -254,7 +253,9 @@ def test_a_weight_vector_shows_the_best_distinct_candidates() -> None:
     clusters = rng.integers(0, 20, (200, 20)).astype(np.int16)
     weights = rng.uniform(-1, 1, (200, 20)).astype(np.float32)
     scores = np.take_along_axis(weights, clusters.astype(np.int64), 1)
-    np.testing.assert_array_equal(dynamics.rank(weights, clusters, 5), top_k(scores, 5))
+    np.testing.assert_array_equal(
+        dynamics.rank(weights, clusters, 5), np.argsort(-scores, axis=1, kind="stable")[:, :5]
+    )
 
 
 def test_the_observation_is_interests_and_the_candidates_clusters() -> None:

@@ -18,10 +18,9 @@ from gymnasium.utils.env_checker import check_env
 from scipy.stats import ks_2samp
 
 import lser  # noqa: F401  registers the environments
-from lser.simulators import long_term_satisfaction_dynamics as dynamics
-from lser.simulators.long_term_satisfaction import LongTermSatisfaction, Params, Users
-from lser.simulators.long_term_satisfaction_optimum import expected_returns
-from lser.simulators.slate import top_k
+from lser.simulators.recsim.long_term_satisfaction import Params, dynamics
+from lser.simulators.recsim.long_term_satisfaction.optimum import expected_returns
+from lser.simulators.recsim.long_term_satisfaction.simulator import LongTermSatisfaction, Users
 
 NAME = "lser/LongTermSatisfaction-v0"
 SESSIONS = 2000
@@ -224,7 +223,8 @@ def test_a_target_shows_the_nearest_candidates() -> None:
     bait, target = rng.random((200, 20)), rng.random((200, 1)).astype(np.float32)
     bait[:, 7] = bait[:, 3]
     np.testing.assert_array_equal(
-        dynamics.nearest(target, bait, 4), top_k(-np.abs(bait - target), 4)
+        dynamics.nearest(target, bait, 4),
+        np.argsort(np.abs(bait - target), axis=1, kind="stable")[:, :4],
     )
 
 
@@ -310,3 +310,14 @@ def test_a_catalogue_that_does_not_fit_is_refused() -> None:
         Params(resample_documents=False, catalogue=(0.5,))
     with pytest.raises(ValueError, match="catalogue"):
         Params(resample_documents=False, catalogue=(1.5,) * 20)
+
+
+def test_the_optimum_of_one_document_is_that_of_showing_it():
+    """A catalogue of one leaves no choice: random and best agree, and more clickbait is another."""
+    params = [
+        Params(num_candidates=1, resample_documents=False, catalogue=(bait,)) for bait in (0.0, 1.0)
+    ]
+    returns = [expected_returns(p) for p in params]
+    for random, best in returns:
+        assert random == pytest.approx(best)
+    assert returns[0] != pytest.approx(returns[1], rel=0.05)

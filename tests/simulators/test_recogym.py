@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lser.simulators import recogym_kernels as kernels
-from lser.simulators.recogym import PRESETS, Params, RecoGym, Users
-from lser.simulators.recogym_world import make_world
+from lser.simulators.recogym import PRESETS, Params, kernels
+from lser.simulators.recogym.simulator import RecoGym, Users
+from lser.simulators.recogym.world import make_world
 
 COLUMNS = (
     "n_bandit",

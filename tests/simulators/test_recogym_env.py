@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from lser.simulators.recogym import PRESETS, Params, RecoGym, RecoGymEnv, RecoGymVectorEnv
-from lser.simulators.recogym_world import flip, make_world
+from lser.simulators.recogym import PRESETS, Params
+from lser.simulators.recogym.simulator import RecoGym, RecoGymEnv, RecoGymVectorEnv
+from lser.simulators.recogym.world import flip, make_world
 
 
 def literal_flip(gamma: np.ndarray, flips: int) -> np.ndarray:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from released import arguments, released_folder
 
-from lser.simulators.virtual_taobao import (
+from lser.simulators.virtual_taobao import Params
+from lser.simulators.virtual_taobao.simulator import (
     ACTION,
     CLICKS,
     FEATURES,
@@ -13,14 +14,13 @@ from lser.simulators.virtual_taobao import (
     PROFILE,
     USER,
     Groups,
-    Params,
     Perceptron,
     Users,
     VirtualTaobao,
     VirtualTaobaoEnv,
     VirtualTaobaoVectorEnv,
 )
-from lser.simulators.weights import SHA256, VARIABLE, Layer, find_weights
+from lser.simulators.virtual_taobao.weights import SHA256, VARIABLE, Layer, find_weights
 
 # About 200 comparisons with the golden statistics: at |z| < 4 a true simulator with a fresh seed
 # would fail one run in eighty; the seeds are fixed, so a failure is a change of behaviour.

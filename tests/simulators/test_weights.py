@@ -15,14 +15,13 @@ import pytest
 import torch
 from released import released_folder
 
-from lser.simulators import weights
-from lser.simulators.weights import (
+from lser.simulators.virtual_taobao import weights
+from lser.simulators.virtual_taobao.weights import (
     LAYERS,
     SHA256,
     VARIABLE,
     WeightsError,
     cache_folder,
-    download,
     find_weights,
     generated_networks,
     load_networks,
@@ -33,57 +32,39 @@ SUM = hashlib.sha256(BODY).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves BODY; breaks off the first `breaks` transfers; continues when `ranges`."""
+    """Serves BODY for each of the three files; breaks off the first `breaks` transfers."""
 
     def do_GET(self):
         server = self.server
-        start = 0
-        asked = self.headers.get("Range")
-        server.asked.append(asked)
-        if self.path != "/file":
+        server.asked.append(self.path)
+        if self.path.removeprefix("/") not in SHA256:
             self.send_error(404)
             return
-        if asked and server.ranges:
-            start = int(asked.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(BODY):
-                self.send_error(416)
-                return
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(BODY) - 1}/{len(BODY)}")
-        else:
-            self.send_response(200)
-        rest = BODY[start:]
-        self.send_header("Content-Length", str(len(rest)))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
-        if server.breaks:
-            server.breaks -= 1
-            rest = rest[: len(rest) // 2]
-        self.wfile.write(rest)
+        broken = server.breaks > 0
+        server.breaks -= 1
+        self.wfile.write(BODY[: len(BODY) // 2] if broken else BODY)
 
     def log_message(self, *args):
         pass
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch):
+    """A server of files as if they were the released ones; nobody waits between attempts."""
+    monkeypatch.setattr(weights, "SHA256", dict.fromkeys(SHA256, SUM))
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.breaks, server.ranges, server.asked = 0, True, []
+    server.breaks, server.asked = 0, []
+    server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture
-def url(server):
-    return f"http://127.0.0.1:{server.server_port}/file"
-
-
-@pytest.fixture
-def target(tmp_path):
-    return tmp_path / "cache" / "file"
 
 
 @pytest.fixture
@@ -106,60 +87,46 @@ def unused_port():
         return probe.getsockname()[1]
 
 
-def test_a_download_lands_whole_with_nothing_beside_it(url, target):
-    download(url, target, SUM)
-    assert target.read_bytes() == BODY
-    assert files(target.parent) == ["file"]
+def test_weights_that_are_nowhere_are_downloaded_into_the_cache_once(server, no_weights):
+    assert find_weights(source=server.url) == no_weights
+    assert files(no_weights) == sorted(SHA256)
+    assert find_weights(source=server.url) == no_weights
+    assert len(server.asked) == 3
 
 
-def test_a_transfer_that_breaks_off_is_continued(server, url, target):
-    server.breaks = 2
-    download(url, target, SUM)
-    assert target.read_bytes() == BODY
-    assert server.asked == [None, "bytes=100000-", "bytes=150000-"]
+def test_a_damaged_file_in_the_cache_is_downloaded_again(server, no_weights):
+    find_weights(source=server.url)
+    (no_weights / "leave_model.pt").write_bytes(b"damaged")
+    find_weights(source=server.url)
+    assert (no_weights / "leave_model.pt").read_bytes() == BODY
+    assert server.asked[3:] == ["/leave_model.pt"]
 
 
-def test_what_arrived_is_kept_for_the_next_call(server, url, target):
-    server.breaks = 2
-    with pytest.raises(WeightsError, match="broke off 2 times"):
-        download(url, target, SUM, attempts=2)
-    assert files(target.parent) == ["file.part"]
-    server.asked.clear()
-    download(url, target, SUM)
-    assert target.read_bytes() == BODY
-    assert server.asked == ["bytes=150000-"]
+def test_a_transfer_that_breaks_off_is_tried_again(server, no_weights):
+    server.breaks = 1
+    find_weights(source=server.url)
+    assert {path.read_bytes() for path in no_weights.iterdir()} == {BODY}
+    assert files(no_weights) == sorted(SHA256)
 
 
-def test_a_server_that_cannot_continue_sends_all_of_it_again(server, url, target):
-    server.ranges, server.breaks = False, 1
-    download(url, target, SUM)
-    assert target.read_bytes() == BODY
+def test_nothing_is_left_of_a_transfer_that_keeps_breaking_off(server, no_weights):
+    server.breaks = 10
+    with pytest.raises(WeightsError, match="the download failed"):
+        find_weights(source=server.url)
+    assert files(no_weights) == []
+    server.breaks = 0
+    assert find_weights(source=server.url) == no_weights
 
 
-def test_a_part_longer_than_the_file_is_thrown_away(url, target):
-    target.parent.mkdir()
-    target.with_name("file.part").write_bytes(BODY + b"more")
-    download(url, target, SUM)
-    assert target.read_bytes() == BODY
-
-
-def test_a_wrong_checksum_leaves_nothing_behind(url, target):
-    with pytest.raises(WeightsError, match=f"SHA-256 {SUM}, expected {'0' * 64}"):
-        download(url, target, "0" * 64)
-    assert files(target.parent) == []
-
-
-def test_a_damaged_part_fails_once_and_then_starts_over(url, target):
-    target.parent.mkdir()
-    target.with_name("file.part").write_bytes(b"?" * 1000)
-    with pytest.raises(WeightsError, match="SHA-256"):
-        download(url, target, SUM)
-    download(url, target, SUM)
-    assert target.read_bytes() == BODY
+def test_nothing_is_left_of_a_file_with_another_checksum(server, monkeypatch, no_weights):
+    monkeypatch.setattr(weights, "SHA256", dict.fromkeys(SHA256, "0" * 64))
+    with pytest.raises(WeightsError, match=f"{SUM}"):
+        find_weights(source=server.url)
+    assert files(no_weights) == []
 
 
 def test_a_missing_file_is_an_error_that_names_the_three_ways(server, no_weights):
-    source = f"http://127.0.0.1:{server.server_port}/nowhere"
+    source = f"{server.url}/nowhere"
     with pytest.raises(WeightsError, match="404") as error:
         find_weights(source=source)
     for way in ("weights=", VARIABLE, source):
@@ -180,31 +147,11 @@ def test_a_silent_server_is_given_up_after_the_timeout(no_weights):
             find_weights(source=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2)
 
 
-@pytest.fixture
-def serving_weights(monkeypatch, server):
-    """The server's file as if it were each of the three released ones."""
-    monkeypatch.setattr(weights, "SHA256", dict.fromkeys(SHA256, SUM))
-    monkeypatch.setattr(
-        Handler, "path", property(lambda _: "/file", lambda *_: None), raising=False
-    )
-    return f"http://127.0.0.1:{server.server_port}"
-
-
-def test_weights_that_are_nowhere_are_downloaded_into_the_cache_once(
-    server, serving_weights, no_weights
-):
-    assert find_weights(source=serving_weights) == no_weights
-    assert files(no_weights) == sorted(SHA256)
-    assert find_weights(source=serving_weights) == no_weights
-    assert len(server.asked) == 3
-
-
-def test_a_damaged_file_in_the_cache_is_downloaded_again(server, serving_weights, no_weights):
-    find_weights(source=serving_weights)
-    (no_weights / "leave_model.pt").write_bytes(b"damaged")
-    find_weights(source=serving_weights)
-    assert (no_weights / "leave_model.pt").read_bytes() == BODY
-    assert len(server.asked) == 4
+def test_a_cache_that_cannot_be_written_is_an_error_that_names_the_three_ways(server, no_weights):
+    no_weights.parent.parent.mkdir(parents=True, exist_ok=True)
+    no_weights.parent.write_text("a file where a folder should be")
+    with pytest.raises(WeightsError, match=f"weights=.*{VARIABLE}"):
+        find_weights(source=server.url)
 
 
 def test_an_explicit_path_comes_before_the_variable(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lser.replay import HindsightReplay
-from lser.simulators.bazaar import BazaarVectorEnv
+from lser.simulators.bazaar.simulator import BazaarVectorEnv
 from lser.training import GoalEnv
 
 GOALS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0)

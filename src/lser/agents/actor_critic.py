@@ -1,97 +1,98 @@
-"""What the three agents share: bounds, acting, target networks, and exact saving and loading."""
+"""What the three agents share: bounds, acting, exploring, learning from a batch, saving."""
 
+import threading
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from lser.agents.box import Box, action_bounds
-from lser.agents.networks import Tape, as_tensor, side_by_side
+from lser import files
+from lser.agents.bounds import Box, action_bounds
+from lser.agents.kernels import PLAIN, STACKED
+from lser.agents.learner import Learner, Member
+from lser.agents.minibatch import HostBatches, Minibatch, minibatch
 from lser.agents.noise import Noise
 from lser.agents.normaliser import Normaliser
-from lser.agents.optim import Adam
-from lser.agents.staging import Minibatch, Staging
+from lser.agents.params import ActorCriticParams, NoisyParams
+from lser.agents.perceptron import as_tensor
+from lser.agents.protocol import Learned, Values
+from lser.params import make_params
 from lser.types import Batch, Bool, Float32
 
 
 class ActorCritic:
-    """An actor and its critics with target copies, side by side in three flat vectors.
+    """An agent: a learner of its own, exploration noise, and the bounds of its actions.
 
-    `parameters`, `targets` and `gradients` hold the networks in the order actor, critics, so that
-    an optimiser step or a target update is one operation. A subclass adds `learn`, out of the
-    steps `_fit_critics` and, for deterministic actors, `_climb`.
+    Its methods may be called from several threads; a lock lets in one at a time.
     """
+
+    Params: ClassVar[type] = ActorCriticParams
+    learner_type: ClassVar[type[Learner]] = Learner
 
     def __init__(
         self,
         observation_dim: int,
         action_low: ArrayLike | Box,
-        action_high: ArrayLike | None,
+        action_high: ArrayLike | None = None,
         *,
-        critics: int,
-        outputs_per_action: int,
-        hidden: Sequence[int],
-        actor_lr: float,
-        critic_lr: float,
-        discount: float,
-        tau: float,
-        noise: tuple[float, float, float] | None,
-        normalise: bool,
-        seed: int,
-        device: str,
+        params: Any = None,
+        seed: int = 0,
+        **overrides: Any,
     ) -> None:
-        """Build networks, optimisers and noise (theta, sigma, scale), all drawn from `seed`."""
-        _check(observation_dim, hidden, actor_lr, critic_lr, discount, tau)
-        self._low, self._high = action_bounds(action_low, action_high)
-        self.observation_dim, self.action_dim = observation_dim, len(self._low)
-        self.discount, self.tau = discount, tau
-        self.device = torch.device(device)
-        self._centre = torch.from_numpy((self._high + self._low) / 2).to(self.device)
-        self._range = (self._high - self._low) / 2  # noise is in these units
-        self._half = torch.from_numpy(self._range).to(self.device)
+        """Act in the bounds `action_low` and `action_high`, or in the Box given for the first.
 
-        self._hidden = tuple(hidden)
-        self._tapes: dict[str, Tape] = {}
-        self._staging = Staging(0, observation_dim, self.action_dim, self.device)
-        actor = (observation_dim, *hidden, outputs_per_action * self.action_dim)
-        critic = (observation_dim + self.action_dim, *hidden, 1)
-        sizes = [actor] + [critic] * critics
-        self.parameters, self.actor, self.critics = side_by_side(sizes, self.device)
-        self.targets, self.target_actor, self.target_critics = side_by_side(sizes, self.device)
-        self.gradients, self.actor_gradient, self.critic_gradients = side_by_side(
-            sizes, self.device
+        Knobs are those of `Params`: an object of it, single ones by name, or both. Networks,
+        noise and draws all come from `seed`.
+        """
+        if observation_dim < 1:
+            raise ValueError(f"observation_dim must be at least 1, got {observation_dim}")
+        self.params = make_params(self.Params, params, overrides)
+        self._low, self._high = action_bounds(action_low, action_high)
+        self._range = (self._high - self._low) / 2  # noise is in these units
+        self.observation_dim, self.action_dim = observation_dim, len(self._low)
+        self.device = _device(self.params.device)
+        self.member = Member(self.params, self._low, self._high)
+        kernels = PLAIN if self.device.type == "cpu" else STACKED
+        self.learner = self.learner_type(
+            observation_dim, [self.member], device=self.device, kernels=kernels
         )
         weights_rng, noise_rng, torch_rng = np.random.default_rng(seed).spawn(3)
-        generator = torch.Generator().manual_seed(int(weights_rng.integers(2**63)))
-        for network in (self.actor, *self.critics):
-            network.initialise(generator)
-        self.targets.copy_(self.parameters)
-
-        split = len(self.actor.vector)  # where the critics start
-        self._actor_adam = Adam(self.parameters[:split], self.gradients[:split], rate=actor_lr)
-        self._critic_adam = Adam(self.parameters[split:], self.gradients[split:], rate=critic_lr)
-        self._noise = Noise(self.action_dim, *noise, rng=noise_rng) if noise else None
-        self._generator = torch.Generator(self.device).manual_seed(int(torch_rng.integers(2**63)))
-        self._normaliser = Normaliser(observation_dim) if normalise else None
+        self.learner.initialise(torch.Generator().manual_seed(int(weights_rng.integers(2**63))))
+        self.generator = torch.Generator().manual_seed(int(torch_rng.integers(2**63)))
+        self._noise = _noise(self.action_dim, self.params, noise_rng)
+        normalise = self.params.normalise
+        self.normaliser = Normaliser(observation_dim) if normalise else None
         self._exploring = True
+        self._buffers: tuple[int, HostBatches, Minibatch] | None = None
+        self._lock = threading.RLock()
 
     def act(self, observation: Float32, *, explore: bool = False) -> Float32:
         """Actions (N, A) within the Box bounds for observations (N, O)."""
         if observation.ndim != 2 or observation.shape[1] != self.observation_dim:
             expected = f"(N, {self.observation_dim})"
             raise ValueError(f"observation must have shape {expected}, got {observation.shape}")
-        explore = explore and self._exploring
-        if explore and self._normaliser is not None:
-            self._normaliser.see(observation)
-        if self._normaliser is not None:
-            observation = self._normaliser(observation)
-        with torch.inference_mode():
-            inputs = torch.tensor(observation, dtype=torch.float32, device=self.device)
-            action = self._choose(inputs, explore=explore).cpu().numpy()
-        return self.perturb(action) if explore else self._bounded(action)
+        with self._lock, torch.inference_mode():
+            explore = explore and self._exploring
+            if explore and self.normaliser is not None:
+                self.normaliser.see(observation)
+            if self.normaliser is not None:
+                observation = self.normaliser(observation)
+            inputs = torch.tensor(observation, dtype=torch.float32)
+            normal = self.draw_to_act(len(inputs)) if explore else None
+            action = self._stack(self.learner.choose)(inputs, normal).cpu().numpy()
+            return self.perturb(action) if explore else self._bounded(action)
+
+    def draw_to_act(self, rows: int) -> Tensor | None:
+        """The normal draws (rows, A) of a stochastic policy's next actions, if it is one."""
+        if not (self.learner.normals_to_act and self._exploring):
+            return None
+        shape = (self.action_dim, rows)  # transposed in memory like the networks' outputs
+        return torch.randn(shape, generator=self.generator).t()
 
     def perturb(self, action: Float32) -> Float32:
         """Add the next exploration noise to actions (N, A), in place, and bound them."""
@@ -104,126 +105,115 @@ class ActorCritic:
 
     def end_sessions(self, done: Bool) -> None:
         """Forget the exploration noise of the streams in `done` (N,), whose session ended."""
-        if self._noise is not None:
-            self._noise.reset(done)
+        if self._noise is not None and self.params.noise_reset:
+            with self._lock:
+                self._noise.reset(done)
 
     def stop_exploring(self) -> None:
         """From now on `explore=True` acts like `explore=False`."""
         self._exploring = False
 
+    def learn(self, batch: Batch) -> Learned:
+        """One gradient update of critic and actor, and of the target networks."""
+        with self._lock, torch.inference_mode():
+            host, data = self._room(len(batch.reward))
+            self.stage(batch, host)
+            learner = self.learner
+            if learner.stacked:
+                return self._learn_on_device(host, data)
+            found = learner.update_alone(data, host.rewards())
+            return self._learned(found.critic_loss, found.errors.numpy(), found.values)
+
+    def stage(self, batch: Batch, host: HostBatches, slot: int = 0) -> None:
+        """Copy a batch, normalised where that is asked for, to where the learner reads it."""
+        if self.normaliser is not None:
+            observation, after = map(self.normaliser, (batch.observation, batch.next_observation))
+            batch = batch._replace(observation=observation, next_observation=after)
+        host.fill(batch, self.params.discount, self.generator, slot)
+
+    def _room(self, rows: int) -> tuple[HostBatches, Minibatch]:
+        if self._buffers is None or self._buffers[0] != rows:
+            shape = self.learner.batch_shape(rows)
+            host = HostBatches(shape, torch.zeros(shape.floats))
+            self._buffers = rows, host, minibatch(shape, host.buffer)
+        return self._buffers[1:]
+
+    def _learn_on_device(self, host: HostBatches, data: Minibatch) -> Learned:
+        learner = self.learner
+        plan = learner.plan(np.ones(1, np.bool_), host.rewards)
+        learner.set_control(torch.from_numpy(plan.numbers).to(self.device))
+        data = minibatch(host.shape, host.buffer.to(self.device))
+        found = learner.update(data, actor=plan.actor, diagnose=plan.diagnose)
+        values = None if found.values is None else found.values[0]
+        return self._learned(float(found.critic_loss), found.errors[0].cpu().numpy(), values)
+
+    def _learned(self, loss: float, errors: Float32, values: Tensor | None) -> Learned:
+        seen = None if values is None else self.values(values.tolist())
+        return Learned(self._losses(loss), errors, seen)
+
+    def values(self, numbers: Sequence[float]) -> Values:
+        """The learner's six numbers, with what the rewards seen so far allow."""
+        return Values._make([*numbers, *self.learner.allowed()])
+
+    def _losses(self, critic_loss: float) -> dict[str, float]:
+        return {"critic": critic_loss, "actor": float(self.learner.actor_loss)}
+
+    def _stack(self, function: Any) -> Any:
+        """`function` of tensors, on the device and with a leading axis if the learner has one."""
+        if not self.learner.stacked:
+            return function
+
+        def lifted(*tensors: Tensor | None) -> Tensor:
+            given = [None if t is None else t.to(self.device).unsqueeze(0) for t in tensors]
+            result: Tensor = function(*given)[0]
+            return result
+
+        return lifted
+
+    def save(self, path: str | Path) -> None:
+        """Write the agent to one file, which `lser.load_agent` reads; never pickle."""
+        arrays: dict[str, Any] = {}
+        config = {
+            "observation_dim": self.observation_dim,
+            "params": asdict(self.params),
+            "state": files.flatten(self.state_dict(), arrays, "state"),
+        }
+        arrays |= {"action_low": self._low, "action_high": self._high}
+        files.save(path, type(self).__name__, files.State(config, arrays))
+
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimisers, noise and rngs as nested dicts of tensors, arrays and numbers."""
-        return {
-            "parameters": self.parameters.clone(),
-            "targets": self.targets.clone(),
-            "actor_adam": self._actor_adam.state_dict(),
-            "critic_adam": self._critic_adam.state_dict(),
-            "noise": self._noise.state_dict() if self._noise else {},
-            "generator": self._generator.get_state(),
-            "normaliser": self._normaliser.state_dict() if self._normaliser else {},
-            "exploring": self._exploring,
-        }
+        with self._lock:
+            return self.learner.state_dict() | {
+                "noise": self._noise.state_dict() if self._noise else {},
+                "generator": self.generator.get_state(),
+                "normaliser": self.normaliser.state_dict() if self.normaliser else {},
+                "exploring": self._exploring,
+            }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly from `state_dict()` of an agent built with the same arguments."""
-        for name, vector in (("parameters", self.parameters), ("targets", self.targets)):
-            saved = as_tensor(state[name])
-            if saved.shape != vector.shape:
-                raise ValueError(
-                    f"state[{name!r}] has {saved.numel()} numbers, this agent {vector.numel()}"
-                )
-            vector.copy_(saved)
-        self._actor_adam.load_state_dict(state["actor_adam"])
-        self._critic_adam.load_state_dict(state["critic_adam"])
-        if self._noise is not None:
-            self._noise.load_state_dict(state["noise"])
-        self._generator.set_state(as_tensor(state["generator"]))
-        if self._normaliser is not None:
-            self._normaliser.load_state_dict(state["normaliser"])
-        self._exploring = bool(state["exploring"])
-
-    def _fit_critics(self, data: Minibatch, target: Tensor) -> tuple[float, Tensor]:
-        """Descend the critics' mean(weights · error²); returns the loss and the signed errors.
-
-        With several critics the loss is the sum and the error (b,) the mean over them.
-        """
-        rows = len(target)
-        tape = self._tape("critic", rows)
-        loss, errors = 0.0, []
-        for critic, gradient in zip(self.critics, self.critic_gradients, strict=True):
-            error = target - critic.forward(data.inputs, tape)
-            weighted = data.weights * error
-            critic.backward(weighted * (-2 / rows), tape, into=gradient)
-            loss += torch.dot(weighted.view(-1), error.view(-1)).item() / rows
-            errors.append(error)
-        self._critic_adam.step()
-        mean = errors[0] if len(errors) == 1 else sum(errors[1:], errors[0]) / len(errors)
-        return loss, mean.view(-1)
-
-    def _climb(self, data: Minibatch) -> float:
-        """Climb the first critic's value of the actor's own actions; returns minus that value."""
-        rows = len(data.inputs)
-        actor_tape, tape = self._tape("actor", rows), self._tape("critic", rows)
-        tanh = torch.tanh(self.actor.forward(data.observation, actor_tape))
-        self._squash(tanh, out=data.action)  # in place of the replayed action, now used up
-        value = self.critics[0].forward(data.inputs, tape)
-        downhill = torch.full_like(value, -1 / rows)
-        gradient = self.critics[0].input_gradient(downhill, tape, first=self.observation_dim)
-        gradient = torch.ops.aten.tanh_backward(gradient * self._half, tanh)
-        self.actor.backward(gradient, actor_tape, into=self.actor_gradient)
-        self._actor_adam.step()
-        return -value.mean().item()
-
-    def _choose(self, observation: Tensor, *, explore: bool) -> Tensor:
-        """Actions (N, A) on the device, before noise."""
-        del explore  # a deterministic policy; SAC's is not
-        raw = self.actor.forward(observation, self._tape("act", len(observation)))
-        return self._squash(torch.tanh(raw))
-
-    def _normal(self, rows: int) -> Tensor:
-        """Standard normal draws (rows, A), transposed in memory like the networks' outputs."""
-        shape = (self.action_dim, rows)
-        return torch.randn(shape, generator=self._generator, device=self.device).t()
-
-    def _squash(self, tanh: Tensor, out: Tensor | None = None) -> Tensor:
-        """From [-1, 1] to the bounds."""
-        return torch.addcmul(self._centre, self._half, tanh, out=out)
-
-    def _tape(self, name: str, rows: int) -> Tape:
-        """The tape of that name, made anew only when the number of rows changes."""
-        tape = self._tapes.get(name)
-        if tape is None or tape.rows != rows:
-            tape = self._tapes[name] = Tape(self._hidden, rows, self.device)
-        return tape
-
-    def _load(self, batch: Batch) -> Minibatch:
-        """The batch on the device."""
-        if self._staging.rows != len(batch.reward):
-            self._staging = Staging(
-                len(batch.reward), self.observation_dim, self.action_dim, self.device
-            )
-        if self._normaliser is not None:
-            observation, after = map(self._normaliser, (batch.observation, batch.next_observation))
-            batch = batch._replace(observation=observation, next_observation=after)
-        return self._staging.load(batch, self.discount)
+        with self._lock:
+            self.learner.load_state_dict(state)
+            if self._noise is not None:
+                self._noise.load_state_dict(state["noise"])
+            self.generator.set_state(as_tensor(state["generator"]))
+            if self.normaliser is not None:
+                self.normaliser.load_state_dict(state["normaliser"])
+            self._exploring = bool(state["exploring"])
 
 
-def _check(
-    observation_dim: int,
-    hidden: Sequence[int],
-    actor_lr: float,
-    critic_lr: float,
-    discount: float,
-    tau: float,
-) -> None:
-    if observation_dim < 1:
-        raise ValueError(f"observation_dim must be at least 1, got {observation_dim}")
-    if not hidden or min(hidden) < 1:
-        raise ValueError(f"hidden must name at least one positive width, got {hidden}")
-    for name, rate in (("actor_lr", actor_lr), ("critic_lr", critic_lr)):
-        if not 0 < rate < np.inf:
-            raise ValueError(f"{name} must be positive, got {rate}")
-    if not 0 <= discount <= 1:
-        raise ValueError(f"discount must be in [0, 1], got {discount}")
-    if not 0 < tau <= 1:
-        raise ValueError(f"tau must be in (0, 1], got {tau}")
+def _noise(actions: int, params: ActorCriticParams, rng: np.random.Generator) -> Noise | None:
+    if not isinstance(params, NoisyParams):
+        return None
+    return Noise(actions, params.noise_theta, params.noise_sigma, params.noise_scale, rng=rng)
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device must name a torch device, got {name!r}: {error}") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r} is not available: torch finds no CUDA device here")
+    return device

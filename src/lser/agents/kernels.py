@@ -1,18 +1,23 @@
-"""What happens between matrix products: compiled loops for the CPU, torch operations elsewhere.
+"""What happens between matrix products: fused loops for one agent on the CPU, torch for stacks.
 
 Torch would run LayerNorm, ReLU and Adam as several operations that each read and write whole
-arrays. Fused into one pass they cost far less on the CPU.
+arrays. Fused into one pass they cost far less: for one agent on the CPU they are compiled loops
+over (b, n) arrays, for a stack of G agents torch operations over (G, b, n) tensors, which
+`torch.compile` fuses on an accelerator. Both have the same arguments and are tested for equality.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
+from lser.compiled import relaxed_kernel
 from lser.types import Float32
+
+log = logging.getLogger("lser")
 
 EPSILON = np.float32(1e-5)  # of nn.LayerNorm
 ONE_MINUS_BETA1 = np.float32(0.1)  # these three of torch.optim.Adam
@@ -21,29 +26,18 @@ ADAM_EPSILON = np.float32(1e-8)
 
 
 class Kernels(NamedTuple):
-    """The operations of one kind of device, and how a tensor is handed to them."""
+    """The operations on plain arrays or on stacks, and how a tensor is handed to them."""
 
     operand: Callable[[Tensor], Any]
+    product: Callable[..., Tensor]  # matrix product
+    affine: Callable[..., Tensor]  # matrix product and a bias
     forward: Callable[..., None]
     backward: Callable[..., None]
     backward_inputs: Callable[..., None]
     adam: Callable[..., None]
 
 
-def kernels_for(device: torch.device) -> Kernels:
-    """Compiled loops on the CPU, torch operations on anything else."""
-    if device.type == "cpu":
-        return Kernels(Tensor.numpy, forward, backward, backward_inputs, adam)
-    return Kernels(_same, forward_torch, backward_torch, backward_inputs_torch, adam_torch)
-
-
-# Sums may be reordered, as SIMD needs; NaN and infinity still propagate.
-_compiled = numba.njit(
-    cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"}
-)
-
-
-@_compiled
+@relaxed_kernel
 def forward(
     normal: Float32, gain: Float32, shift: Float32, outputs: Float32, rstd: Float32
 ) -> None:
@@ -67,16 +61,16 @@ def forward(
             outputs[i, j] = max(value * gain[j] + shift[j], zero)
 
 
-@_compiled
+@relaxed_kernel
 def backward(
     gradient: Float32,
     outputs: Float32,
     normal: Float32,
     rstd: Float32,
     gain: Float32,
+    bias_gradient: Float32,
     gain_gradient: Float32,
     shift_gradient: Float32,
-    bias_gradient: Float32,
 ) -> None:
     """Turn `gradient` (b, n) of the outputs into that of the affine map, and sum the others."""
     rows, width = gradient.shape
@@ -104,7 +98,7 @@ def backward(
             bias_gradient[j] += value
 
 
-@_compiled
+@relaxed_kernel
 def backward_inputs(
     gradient: Float32, outputs: Float32, normal: Float32, rstd: Float32, gain: Float32
 ) -> None:
@@ -127,7 +121,7 @@ def backward_inputs(
             gradient[i, j] = factor * (scaled - mean - normal[i, j] * slope)
 
 
-@_compiled
+@relaxed_kernel
 def adam(
     values: Float32,
     gradient: Float32,
@@ -143,57 +137,80 @@ def adam(
         values[i] -= rate * mean[i] / (np.sqrt(square[i]) * correction + ADAM_EPSILON)
 
 
-def forward_torch(
+def stacked_forward(
     normal: Tensor, gain: Tensor, shift: Tensor, outputs: Tensor, rstd: Tensor
 ) -> None:
-    """`forward` for any device."""
-    variance, mean = torch.var_mean(normal, 1, correction=0, keepdim=True)
-    torch.rsqrt(variance.view(-1) + float(EPSILON), out=rstd)
-    normal.sub_(mean).mul_(rstd.unsqueeze(1))
-    torch.addcmul(shift, normal, gain, out=outputs).relu_()
+    """`forward` of every agent: (G, b, n), with gain and shift (G, 1, n)."""
+    variance, mean = torch.var_mean(normal, -1, correction=0, keepdim=True)
+    factor = torch.rsqrt(variance + float(EPSILON))
+    value = (normal - mean) * factor
+    rstd.copy_(factor)
+    outputs.copy_(torch.relu(value * gain + shift))
+    normal.copy_(value)
 
 
-def backward_torch(
-    gradient: Tensor,
-    outputs: Tensor,
-    normal: Tensor,
-    rstd: Tensor,
-    gain: Tensor,
-    gain_gradient: Tensor,
-    shift_gradient: Tensor,
-    bias_gradient: Tensor,
+def stacked_backward(
+    gradient: Tensor, outputs: Tensor, normal: Tensor, rstd: Tensor, gain: Tensor, sums: Tensor
 ) -> None:
-    """`backward` for any device."""
-    gradient.mul_(outputs > 0)
-    torch.sum(gradient, 0, out=shift_gradient)
-    torch.sum(gradient * normal, 0, out=gain_gradient)
-    backward_inputs_torch(gradient, outputs, normal, rstd, gain)
-    torch.sum(gradient, 0, out=bias_gradient)
+    """`backward` of every agent; `sums` (G, 1, 3 n) becomes that of bias, gain and shift.
+
+    One array instead of three: compiled code copes badly with outputs that share their memory.
+    """
+    masked = torch.where(outputs > 0, gradient, 0.0)
+    result = _through_norm(masked * gain, normal, rstd)
+    parts = (result, masked * normal, masked)
+    sums.copy_(torch.cat([part.sum(-2, keepdim=True) for part in parts], -1))
+    gradient.copy_(result)
 
 
-def backward_inputs_torch(
+def stacked_backward_inputs(
     gradient: Tensor, outputs: Tensor, normal: Tensor, rstd: Tensor, gain: Tensor
 ) -> None:
-    """`backward_inputs` for any device."""
-    gradient.mul_(outputs > 0).mul_(gain)
-    slope = (gradient * normal).mean(1, keepdim=True)
-    gradient.sub_(gradient.mean(1, keepdim=True)).sub_(normal * slope).mul_(rstd.unsqueeze(1))
+    """`backward_inputs` of every agent."""
+    masked = torch.where(outputs > 0, gradient, 0.0)
+    gradient.copy_(_through_norm(masked * gain, normal, rstd))
 
 
-def adam_torch(
+def _through_norm(scaled: Tensor, normal: Tensor, rstd: Tensor) -> Tensor:
+    slope = (scaled * normal).mean(-1, keepdim=True)
+    return (scaled - scaled.mean(-1, keepdim=True) - normal * slope) * rstd
+
+
+def stacked_adam(
     values: Tensor,
     gradient: Tensor,
     mean: Tensor,
     square: Tensor,
-    rate: np.float32,
-    correction: np.float32,
+    rate: Tensor,
+    correction: Tensor,
+    active: Tensor,
 ) -> None:
-    """`adam` for any device."""
-    mean.lerp_(gradient, float(ONE_MINUS_BETA1))
-    square.lerp_(gradient * gradient, float(ONE_MINUS_BETA2))
-    scale = square.sqrt().mul_(float(correction)).add_(float(ADAM_EPSILON))
-    values.addcdiv_(mean, scale, value=-float(rate))
+    """`adam` of the agents with 1 in `active`; rate, correction and active are (G, 1)."""
+    first = mean + (gradient - mean) * (float(ONE_MINUS_BETA1) * active)
+    second = square + (gradient * gradient - square) * (float(ONE_MINUS_BETA2) * active)
+    move = rate * first / (second.sqrt() * correction + float(ADAM_EPSILON))
+    values.sub_(move * active)
+    mean.copy_(first)
+    square.copy_(second)
 
 
 def _same(tensor: Tensor) -> Tensor:
     return tensor
+
+
+PLAIN = Kernels(Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam)
+STACKED = Kernels(
+    _same,
+    torch.bmm,
+    torch.baddbmm,
+    stacked_forward,
+    stacked_backward,
+    stacked_backward_inputs,
+    stacked_adam,
+)
+
+
+def fused() -> Kernels:
+    """The stacked kernels through `torch.compile`, each compiled at its first call."""
+    compiled = [torch.compile(kernel, dynamic=False) for kernel in STACKED[3:]]
+    return Kernels(*STACKED[:3], *compiled)

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(__version__)
         return 0
-    from lser.simulators.weights import WeightsError
+    from lser.simulators.virtual_taobao.weights import WeightsError
 
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:

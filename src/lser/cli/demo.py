@@ -6,8 +6,9 @@ from pathlib import Path
 
 import tyro
 
+from lser.catalogue import SIMULATORS
 from lser.experiments import records
-from lser.experiments.config import Bazaar, Experiment
+from lser.experiments.experiment import Experiment
 from lser.experiments.presets import lasting, preset
 from lser.experiments.study import Processes, job_for
 
@@ -46,7 +47,7 @@ def cells(sessions: int, seeds: int) -> list[Experiment]:
     return [
         replace(
             lasting(preset("bazaar", memory), sessions),
-            simulator=Bazaar(state_dependence=STATE_DEPENDENCE),
+            simulator=SIMULATORS["bazaar"].params(state_dependence=STATE_DEPENDENCE),
             evaluate_every=max(1, sessions // 10),
             study="demo",
             label=memory,

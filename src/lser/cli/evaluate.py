@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from lser.experiments import records
-from lser.experiments.catalogue import from_json
+from lser.experiments.experiment import from_json
 
 
 def evaluate(argv: list[str]) -> int:
@@ -39,7 +39,7 @@ def _evaluate(
         seed: Seed of the users.
         json_output: Print JSON.
     """
-    from lser.experiments.build import build_agent, build_simulator, make_env
+    from lser.experiments.build import anchors, build_agent, make_env
     from lser.experiments.run import AGENT
     from lser.training import checkpoint
     from lser.training import evaluate as score
@@ -54,14 +54,16 @@ def _evaluate(
     agent.load_state_dict(state)
     result = score(agent, env, sessions=sessions, seed=seed)
     name = metric_of(env).name
-    random, best = build_simulator(experiment.simulator, 1).simulator.anchors()
-    share = (result.metric - random.score) / (best.score - random.score)
+    share, scale = math.nan, ""
+    if (known := anchors(experiment)) is not None:
+        random, best = known
+        share = (result.metric - random.score) / (best.score - random.score)
+        scale = f"random {random.score:.4g} is 0, {best.policy} {best.score:.4g} is 1"
     if json_output:
         print(json.dumps({"metric_name": name, **result._asdict(), "share_of_possible": share}))
     else:
         print(f"{name:<20}{result.metric:10.4f} ± {result.metric_se:.4f}")
         if not math.isnan(share):  # both anchors are known
-            scale = f"random {random.score:.4g} is 0, {best.policy} {best.score:.4g} is 1"
             print(f"{'share of possible':<20}{share:10.4f} ({scale})")
         print(f"{'reward per session':<20}{result.reward:10.4f} ± {result.reward_se:.4f}")
         print(f"{'pages per session':<20}{result.length:10.4f} ± {result.length_se:.4f}")

@@ -1,71 +1,28 @@
 """``lser simulators`` and ``lser memories``: what there is."""
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 import tyro
 from rich.table import Table
 
+from lser.catalogue import MEMORIES, SIMULATORS, Entry
 from lser.cli.display import stdout
-from lser.experiments.catalogue import SIMULATORS
 from lser.simulators import SIMULATORS as IDS
-from lser.simulators.weights import WeightsError
-
-
-class Described(NamedTuple):
-    """A memory in one line."""
-
-    what: str
-    needs: str
-    source: str
-
-
-DESCRIBED: dict[str, Described] = {
-    "lser": Described(
-        "the best of the query's bucket of similar observations", "query", "the LSER paper"
-    ),
-    "uniform": Described("the newest transitions, drawn uniformly", "nothing", "Lin 1992"),
-    "per": Described(
-        "large TD errors come back more often, with importance weights",
-        "TD errors",
-        "Schaul et al. 2015",
-    ),
-    "der": Described(
-        "prioritized shards with zones for whole successful sessions",
-        "TD errors, session ends",
-        "Luo & Li 2020",
-    ),
-    "der-uniform": Described(
-        "the same zones, uniform draws in a shard", "session ends", "the LSER paper's reading"
-    ),
-    "aer": Described(
-        "of some random candidates, those most like the query", "query", "Sun, Zhou & Li 2020"
-    ),
-    "ser": Described(
-        "half the newest, half chosen from all of the past",
-        "nothing (surprise: TD errors; reward: session ends)",
-        "Isele & Cosgun 2018",
-    ),
-    "her": Described(
-        "missed goals replayed as goals the session reached",
-        "session ends, goals in the observation",
-        "Andrychowicz et al. 2017",
-    ),
-    "her-balanced": Described(
-        "half of a batch rewarded, half not", "nothing", "the LSER paper's reading"
-    ),
-    "lser-p": Described("ablation: LSER that forgets by age", "query", "the LSER paper"),
-    "lser-s": Described("ablation: LSER's store, uniform draws", "nothing", "the LSER paper"),
-    "reward-top": Described("control: reward order without locality", "nothing", "this project"),
-    "random-code": Described("control: buckets without locality", "nothing", "this project"),
-}
+from lser.simulators.virtual_taobao.weights import WeightsError
 
 
 def memories(argv: list[str]) -> int:
     """List the memories."""
     as_json = tyro.cli(_memories, args=argv, prog="lser memories")
     rows: list[dict[str, Any]] = [
-        {"name": name, **described._asdict()} for name, described in DESCRIBED.items()
+        {
+            "name": entry.name,
+            "what": entry.about,
+            "needs": ", ".join(sorted(entry.needs)).replace("_", " ") or "nothing",
+            "source": entry.source,
+        }
+        for entry in MEMORIES.values()
     ]
     return _show(rows, as_json, "Memories (lser train SIMULATOR MEMORY)")
 
@@ -82,11 +39,8 @@ def _memories(json: bool = False) -> bool:
 def simulators(argv: list[str]) -> int:
     """List the simulators."""
     as_json = tyro.cli(_simulators, args=argv, prog="lser simulators")
-    rows = []
-    for (name, params), (identity, (module, prefix)) in zip(
-        SIMULATORS.items(), _in_order(), strict=True
-    ):
-        rows.append(_simulator_row(name, params, identity, module, prefix))
+    identities = {entry.name: identity for identity, entry in IDS.items()}
+    rows = [_simulator_row(entry, identities.get(name, "")) for name, entry in SIMULATORS.items()]
     return _show(rows, as_json, "Simulators (gym.make, gym.make_vec, lser train)")
 
 
@@ -99,21 +53,11 @@ def _simulators(json: bool = False) -> bool:
     return json
 
 
-def _in_order() -> list[tuple[str, tuple[str, str]]]:
-    """The Gymnasium ids in the order of the catalogue's names."""
-    by_module = {module.replace("_", "-"): (name, (module, p)) for name, (module, p) in IDS.items()}
-    return [by_module[name] for name in SIMULATORS]
-
-
-def _simulator_row(
-    name: str, params: type, identity: str, module: str, prefix: str
-) -> dict[str, Any]:
-    from importlib import import_module
-
-    kind = getattr(import_module(f"lser.simulators.{module}"), prefix)
-    row = {"name": name, "id": identity, "metric": kind.metric.name}
+def _simulator_row(entry: Entry, identity: str) -> dict[str, Any]:
+    kind = entry.load().simulator_type
+    row = {"name": entry.name, "id": identity, "metric": kind.metric.name}
     try:
-        random, best = kind(params()).anchors()
+        random, best = kind(entry.params()).anchors()
     except WeightsError:  # VirtualTaobao without its weights
         return {**row, "random": "", "best known": "", "source": "weights not found"}
     return {

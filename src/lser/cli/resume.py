@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from lser.experiments import records
-from lser.experiments.catalogue import from_json
+from lser.experiments.experiment import from_json
 
 
 def resume(argv: list[str]) -> int:

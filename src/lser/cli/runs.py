@@ -6,9 +6,11 @@ from typing import Annotated
 
 import tyro
 from rich.table import Table
+from rich.text import Text
 
 from lser.cli.display import stdout
 from lser.experiments import records
+from lser.report.naming import clean
 
 
 def runs(argv: list[str]) -> int:
@@ -35,11 +37,11 @@ def _runs(
         for row in rows:
             print(json.dumps(row))
         return 0
-    table = Table(title=f"{len(rows)} records under {folder}")
+    table = Table(title=Text(f"{len(rows)} records under {folder}"))
     for name in ("study", "simulator", "label", "seed", "status", "sessions", "score", "path"):
         table.add_column(name, overflow="fold", justify="right" if name == "score" else "left")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*(Text(clean(str(value))) for value in row.values()))  # data, never markup
     stdout().print(table)
     return 0
 
@@ -52,7 +54,7 @@ def _row(record: records.Record, root: Path) -> dict[str, object]:
         "label": record.label,
         "seed": record.seed,
         "status": record.status,
-        "sessions": int(last["sessions"]) if last else 0,
+        "sessions": int(last.get("sessions", 0)) if last else 0,
         "score": f"{record.metric} {last['metric']:.4f}" if last else "",
         "path": str(record.path.relative_to(root) if root in record.path.parents else record.path),
     }

@@ -34,8 +34,7 @@ def study(argv: list[str]) -> int:
 
 
 def _description() -> str:
-    firsts = {name: (build.__doc__ or "").splitlines()[0] for name, build in STUDIES.items()}
-    lines = [f"  {name:<12} {first}" for name, first in firsts.items()]
+    lines = [f"  {name:<12} {spec.about}" for name, spec in STUDIES.items()]
     groups = [f"  {name:<12} all of: {', '.join(parts)}" for name, parts in GROUPS.items()]
     return "\n".join(
         [
@@ -183,12 +182,15 @@ def _list(jobs: list[Job], workers: int) -> None:
         simulator = plain["simulator"]
         assert isinstance(simulator, dict)
         row = (plain["study"], simulator["name"], plain["label"], plain["seed"], plain["sessions"])
-        table.add_row(*map(str, row), f"{updates:,.0f}", "yes" if done else "")
+        cells = (*map(str, row), f"{updates:,.0f}", "yes" if done else "")
+        table.add_row(*(Text(cell) for cell in cells))  # data, never markup
     console = stdout()
     console.print(table)
     seconds = work / UPDATES_PER_SECOND / workers
     memory = workers * replay_bytes(1_000_000, 91, 27) / 2**30
     console.print(
-        f"about {left(seconds).removesuffix(' left')} h:m:s on {workers} workers at "
-        f"{UPDATES_PER_SECOND} updates/s each; at most {memory:.1f} GiB of replay memory"
+        Text(
+            f"about {left(seconds).removesuffix(' left')} h:m:s on {workers} workers at "
+            f"{UPDATES_PER_SECOND} updates/s each; at most {memory:.1f} GiB of replay memory"
+        )
     )

@@ -5,13 +5,18 @@ import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Generic
 
 import tyro
 
 from lser.experiments import records
-from lser.experiments.catalogue import agent_name, from_json, memory_name, simulator_name
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import (
+    AgentParams,
+    Experiment,
+    MemoryParams,
+    SimulatorParams,
+    from_json,
+)
 from lser.experiments.presets import SCALES, Scale, preset
 from lser.experiments.study import job_for
 
@@ -28,10 +33,12 @@ example: lser train virtual-taobao lser --scale medium --seed 1 --memory.bits 12
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """What `lser train` takes beside the experiment's own settings."""
 
-    experiment: Annotated[Experiment, tyro.conf.arg(name="")]
+    experiment: Annotated[
+        Experiment[SimulatorParams, MemoryParams, AgentParams], tyro.conf.arg(name="")
+    ]
     out: Path = Path("runs")
     """Folder under which the record's own folder is made."""
     tensorboard: bool = False
@@ -54,8 +61,9 @@ def train(argv: list[str]) -> int:
     else:
         scale, rest = _scale(rest)
         start = preset(*names, scale=scale)
+    kinds: Any = tuple(type(part) for part in (start.simulator, start.memory, start.agent))
     options = tyro.cli(
-        Options,
+        Options[kinds],
         args=rest,
         default=Options(start),
         prog="lser train",
@@ -65,7 +73,7 @@ def train(argv: list[str]) -> int:
     command = shlex.join(["lser", "train", *argv])
     experiment = options.experiment
     if not experiment.label:
-        experiment = replace(experiment, label=memory_name(experiment.memory))
+        experiment = replace(experiment, label=experiment.names[1])
     folder = Path(job_for(experiment, options.out, command).folder)
     return execute(
         experiment,
@@ -94,13 +102,7 @@ def execute(
     from lser.experiments.run import Interrupted, Run
 
     torch.set_num_threads(1)
-    name = "/".join(
-        (
-            simulator_name(experiment.simulator),
-            memory_name(experiment.memory),
-            agent_name(experiment.agent),
-        )
-    )
+    name = "/".join(experiment.names)
     run = Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds)
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:

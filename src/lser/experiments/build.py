@@ -1,4 +1,4 @@
-"""From an experiment to objects: the one place where config becomes environment, agent, memory."""
+"""From an experiment to what runs: environment, agent, memory and their seeds."""
 
 from typing import Any, NamedTuple
 
@@ -6,52 +6,17 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from lser.agents import DDPG, SAC, TD3
-from lser.agents.base import Agent
-from lser.experiments.config import (
-    Aer,
-    Bazaar,
-    Ddpg,
-    Der,
-    Experiment,
-    Her,
-    InterestEvolution,
-    LongTermSatisfaction,
-    Lser,
-    Per,
-    RecoGym,
-    Sac,
-    Ser,
-    Simulator,
-    Td3,
-    Uniform,
-    VirtualTaobao,
-)
+from lser.agents.protocol import Agent
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.experiments.experiment import Experiment
 from lser.experiments.preflight import check_memory
-from lser.replay import (
-    AttentiveReplay,
-    ConstantCode,
-    DynamicReplay,
-    Encoder,
-    HindsightReplay,
-    LocalityReplay,
-    PrioritizedReplay,
-    RandomCode,
-    SelectiveReplay,
-    UniformReplay,
-)
-from lser.replay.base import Replay
-from lser.simulators.base import UserVectorEnv
-from lser.simulators.bazaar import BazaarVectorEnv
-from lser.simulators.interest_evolution import InterestEvolutionVectorEnv
-from lser.simulators.long_term_satisfaction import LongTermSatisfactionVectorEnv
-from lser.simulators.recogym import RecoGymVectorEnv
-from lser.simulators.virtual_taobao import VirtualTaobaoVectorEnv
-from lser.training import GoalEnv
+from lser.replay import Replay
+from lser.simulators.base import Anchor, facts_of
+from lser.training.goals import GoalEnv
 
 
 class Seeds(NamedTuple):
-    """One seed for each source of chance, all from the experiment's; equal across memories."""
+    """One seed at the top, a child for every part that draws."""
 
     users: int
     agent: int
@@ -90,126 +55,58 @@ def build(experiment: Experiment) -> Built:
     )
 
 
-def build_simulator(params: Simulator, users: int) -> UserVectorEnv:
-    """The native vector environment for `params`."""
-    match params:
-        case Bazaar():
-            return BazaarVectorEnv(users, params=params)
-        case VirtualTaobao():
-            return VirtualTaobaoVectorEnv(users, params=params)
-        case InterestEvolution():
-            return InterestEvolutionVectorEnv(users, params=params)
-        case LongTermSatisfaction():
-            return LongTermSatisfactionVectorEnv(users, params=params)
-        case RecoGym():
-            return RecoGymVectorEnv(users, params=params)
-
-
 def make_env(
     experiment: Experiment, users: int, *, evaluation: bool = False
 ) -> VectorEnv[Any, Any, Any]:
     """The experiment's environment, with goals in the observation where the memory needs them."""
-    env = build_simulator(experiment.simulator, users)
-    match experiment.memory:
-        case Her(balanced=False):
-            return GoalEnv(env, goals(experiment.simulator), highest=evaluation)
-        case _:
-            return env
-
-
-def goals(params: Simulator) -> tuple[float, ...]:
-    """Hindsight's goals: clicks on a page, or matching thresholds of the reward."""
-    match params:
-        case VirtualTaobao() | Bazaar():
-            return tuple(float(clicks) for clicks in range(1, 11))
-        case InterestEvolution():
-            return (1.0, 2.0, 4.0)  # watch time; a full video is 4
-        case LongTermSatisfaction():
-            return (5.0, 10.0, 15.0, 20.0, 25.0, 30.0)  # engagement
-        case RecoGym():
-            return (1.0,)
+    kind = SIMULATORS[experiment.names[0]].load()
+    env: VectorEnv[Any, Any, Any] = kind(users, params=experiment.simulator)
+    if "goals" in MEMORIES[experiment.names[1]].needs:
+        return GoalEnv(env, facts_of(kind).goals, highest=evaluation)
+    return env
 
 
 def build_agent(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Agent:
     """The learner, sized for `env`."""
-    observation_dim, action = _sizes(env)
-    config = experiment.agent
-    shared: dict[str, Any] = {
-        "hidden": config.hidden,
-        "actor_lr": config.actor_lr,
-        "critic_lr": config.critic_lr,
-        "discount": config.discount,
-        "tau": config.tau,
-        "normalise": config.normalise,
-        "device": config.device,
-        "seed": seed,
-    }
-    match config:
-        case Td3():
-            return TD3(observation_dim, action, noise_scale=config.noise_scale, **shared)
-        case Ddpg():
-            return DDPG(observation_dim, action, noise_scale=config.noise_scale, **shared)
-        case Sac():
-            return SAC(observation_dim, action, **shared)
+    observation_dim, action = sizes_of(env)
+    kind = AGENTS[experiment.names[2]].load()
+    agent: Agent = kind(observation_dim, action, params=experiment.agent, seed=seed)
+    return agent
 
 
 def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Replay:
-    """The memory, sized for `env`."""
-    observation_dim, action = _sizes(env)
+    """The memory, sized for `env`, with its settings for a run like this."""
+    observation_dim, action = sizes_of(env)
     assert action.shape is not None
     sizes = (experiment.capacity, observation_dim, action.shape[0])
     check_memory(*sizes)
-    updates = experiment.expected_updates
-    match experiment.memory:
-        case Uniform():
-            return UniformReplay(*sizes, seed=seed)
-        case Lser() as knobs:
-            return _locality(experiment, knobs, sizes, seed)
-        case Per(alpha=alpha, beta=beta):
-            return PrioritizedReplay(*sizes, alpha=alpha, beta=beta, anneal=updates, seed=seed)
-        case Der(prioritized=prioritized):
-            return DynamicReplay(*sizes, prioritized=prioritized, seed=seed)
-        case Aer(features=features):
-            anneal = max(1, updates // 2)
-            return AttentiveReplay(*sizes, features=features, anneal=anneal, seed=seed)
-        case Ser(strategy=strategy):
-            return SelectiveReplay(*sizes, strategy=strategy, seed=seed)
-        case Her(balanced=balanced):
-            aims = goals(experiment.simulator)
-            return HindsightReplay(*sizes, goals=aims, balanced=balanced, seed=seed)
+    simulator, memory, _ = experiment.names
+    params = experiment.memory
+    if hasattr(params, "for_run"):
+        discount = getattr(experiment.agent, "discount", 0.0)
+        goals = facts_of(SIMULATORS[simulator].load()).goals
+        params = params.for_run(experiment.expected_updates, discount, goals)
+    replay: Replay = MEMORIES[memory].load()(*sizes, params=params, seed=seed)
+    return replay
 
 
-def _locality(
-    experiment: Experiment, knobs: Lser, sizes: tuple[int, int, int], seed: int
-) -> LocalityReplay:
-    match knobs.codes:
-        case "simhash":
-            encoder: Encoder | None = None  # the memory's own
-        case "constant":
-            encoder = ConstantCode()
-        case "random":
-            encoder = RandomCode(bits=knobs.bits, seed=seed)
-    return LocalityReplay(
-        *sizes,
-        bits=knobs.bits,
-        greedy=knobs.greedy,
-        greedy_per=knobs.greedy_per,
-        random_from=knobs.random_from,
-        fill=knobs.fill,
-        unseen=knobs.unseen,
-        order=knobs.order,
-        discount=experiment.agent.discount,
-        features=knobs.features,
-        store=knobs.store,
-        sampling=knobs.sampling,
-        encoder=encoder,
-        seed=seed,
-    )
+def anchors(experiment: Experiment) -> tuple[Anchor, Anchor] | None:
+    """The scores of random actions and of the best known policy, where the simulator knows them."""
+    kind = getattr(SIMULATORS[experiment.names[0]].load(), "simulator_type", None)
+    if kind is None:
+        return None
+    known: tuple[Anchor, Anchor] = kind(experiment.simulator).anchors()
+    return known
 
 
-def _sizes(env: VectorEnv[Any, Any, Any]) -> tuple[int, gym.spaces.Box]:
+def sizes_of(env: VectorEnv[Any, Any, Any]) -> tuple[int, gym.spaces.Box]:
+    """The width of an observation, and the Box of actions; ValueError for other spaces."""
     observation, action = env.single_observation_space, env.single_action_space
     if not isinstance(action, gym.spaces.Box):
         raise ValueError(f"agents act in a Box; actions='continuous' gives one, got {action}")
-    assert observation.shape is not None
+    if not isinstance(observation, gym.spaces.Box) or len(observation.shape) != 1:
+        raise ValueError(
+            f"observations must be vectors in a Box, got {observation}; "
+            "gymnasium.wrappers.FlattenObservation makes them so"
+        )
     return observation.shape[0], action

@@ -1,9 +1,13 @@
-"""A record is what one run left: its experiment, where it ran, its curve and its final score."""
+"""A record is what one run left: its experiment, where it ran, its curve and its final score.
+
+What cannot be read is a record too, of status ``"damaged"``: it is listed, and the rest goes on.
+"""
 
 import gzip
 import io
 import json
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,13 @@ class Record:
     meta: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     final: dict[str, Any] | None = None
+    line: int = 0
+    """Its line in a packed file, from 1; 0 for a folder."""
+
+    @property
+    def where(self) -> str:
+        """The folder, or the file and the line."""
+        return f"{self.path}:{self.line}" if self.line else str(self.path)
 
     @property
     def study(self) -> str:
@@ -36,26 +47,26 @@ class Record:
     @property
     def simulator(self) -> str:
         """The simulator's name."""
-        return str(self.experiment["simulator"]["name"])
+        return self._name_of("simulator")
 
     @property
     def memory(self) -> str:
         """The memory's name."""
-        return str(self.experiment["memory"]["name"])
+        return self._name_of("memory")
 
     @property
     def agent(self) -> str:
         """The agent's name."""
-        return str(self.experiment["agent"]["name"])
+        return self._name_of("agent")
 
     @property
     def seed(self) -> int:
         """The seed: the unit of replication."""
-        return int(self.experiment["seed"])
+        return int(self.experiment.get("seed", 0))
 
     @property
     def status(self) -> str:
-        """``"running"``, ``"done"`` or ``"failed"``."""
+        """``"running"``, ``"stopped"``, ``"done"``, ``"failed"`` or ``"damaged"``."""
         return str(self.meta.get("status", "running"))
 
     @property
@@ -68,6 +79,10 @@ class Record:
         """The name of the simulator's own score: ctr, quality or reward_per_step."""
         return str(self.experiment.get("metric") or self.meta.get("metric") or "metric")
 
+    def _name_of(self, part: str) -> str:
+        named = self.experiment.get(part)
+        return str(named["name"]) if named else ""  # a damaged record has none
+
 
 def load(path: Path | str) -> Record:
     """Reads the record in folder ``path``; parts that are not yet written are left empty."""
@@ -77,26 +92,42 @@ def load(path: Path | str) -> Record:
     final = _read(folder / FINAL)
     if final is not None:
         final["times"] = _read(folder / TIMES) or {}
-    return Record(
+    record = Record(
         path=folder,
         experiment=_read(folder / EXPERIMENT) or {},
         meta=_read(folder / META) or {},
         curve=_read_lines(folder / CURVE),
         final=final,
     )
+    return _checked(record)
 
 
 def find(root: Path | str) -> list[Record]:
-    """Reads every record under ``root``: folders and packed files, in an order of their content."""
+    """Reads every record under ``root``: folders and packed files, in an order of their content.
+
+    What cannot be read is in the list with the status ``"damaged"`` and the reason as its error.
+    """
     base = Path(root)
     if not base.exists():
         raise ValueError(f"root={str(base)!r} does not exist")
     if base.is_file():
         return ordered(_unpack(base))
-    records = [load(file.parent) for file in sorted(base.rglob(EXPERIMENT))]
+    records = [_load_or_damaged(file.parent) for file in sorted(base.rglob(EXPERIMENT))]
     for file in sorted(base.rglob(PACKED)):
         records += _unpack(file)
     return ordered(records)
+
+
+def damaged(path: Path, why: str, line: int = 0) -> Record:
+    """What stands in the list for a record that cannot be read."""
+    return Record(path=path, experiment={}, meta={"status": "damaged", "error": why}, line=line)
+
+
+def _load_or_damaged(folder: Path) -> Record:
+    try:
+        return load(folder)
+    except (ValueError, OSError) as error:
+        return damaged(folder, str(error))
 
 
 def pack(records: Iterable[Record], path: Path | str) -> Path:
@@ -137,25 +168,66 @@ def ordered(records: Iterable[Record]) -> list[Record]:
             r.seed,
             _canonical(r.experiment),
             _canonical(r.meta),
+            str(r.path) if r.status == "damaged" else "",
+            r.line if r.status == "damaged" else 0,
         ),
     )
 
 
 def _unpack(path: Path) -> list[Record]:
     try:
-        text = gzip.decompress(path.read_bytes()).decode()
-        return [Record(path=path, **json.loads(line)) for line in text.splitlines()]
-    except (OSError, EOFError, ValueError, TypeError) as error:
-        raise ValueError(f"path={str(path)!r} is no packed file of records: {error}") from error
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        return [damaged(path, f"path={str(path)!r} is no packed file of records: {error}")]
+    return [_unpack_line(path, number, line) for number, line in enumerate(lines, start=1)]
+
+
+def _unpack_line(path: Path, number: int, line: str) -> Record:
+    try:
+        fields = json.loads(line)
+        kept = {name: fields[name] for name in ("experiment", "meta", "curve", "final")}
+        return _checked(Record(path=path, **kept, line=number))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return damaged(path, f"line {number} of {str(path)!r} is no record: {error}", number)
+
+
+def _checked(record: Record) -> Record:
+    """``record`` if everything in it has its kind, so that no reader needs to look again."""
+    for part in ("simulator", "memory", "agent"):
+        named = record.experiment.get(part) if isinstance(record.experiment, dict) else None
+        if not isinstance(named, dict) or not isinstance(named.get("name"), str):
+            raise ValueError(f"{record.where}: its experiment has no {part} with a name")
+    seed = record.experiment.get("seed")
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise ValueError(f"{record.where}: seed={seed!r} is no whole number")
+    if not isinstance(record.meta, dict):
+        raise ValueError(f"{record.where}: {META} holds no object")
+    if not isinstance(record.curve, list):
+        raise ValueError(f"{record.where}: its curve is no list")
+    for line in record.curve:
+        _check_scores(record, line, ("sessions", "metric"))
+    if record.final is not None:
+        _check_scores(record, record.final, ("metric",))
+        times = record.final.get("times") or {}
+        _check_scores(record, times, tuple(times))
+    return record
+
+
+def _check_scores(record: Record, line: Any, names: tuple[str, ...]) -> None:
+    if not isinstance(line, dict):
+        raise ValueError(f"{record.where}: {str(line)[:40]!r} is no evaluation")
+    for name in names:
+        value = line.get(name)
+        if not isinstance(value, int | float) or (isinstance(value, int) and abs(value) > 1 << 63):
+            raise ValueError(f"{record.where}: {name}={str(value)[:40]!r} is no number")
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
-    try:
-        value: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"path={str(path)!r} is not JSON: {error}") from error
+    value = _json(path, path.read_text)
+    if not isinstance(value, dict):
+        raise ValueError(f"path={str(path)!r} holds no JSON object")
     return value
 
 
@@ -163,8 +235,17 @@ def _read_lines(path: Path) -> list[dict[str, float]]:
     """Reads JSON lines; a last line without its newline is still being written and is left out."""
     if not path.is_file():
         return []
-    lines = path.read_text().split("\n")[:-1]
+    lines = _json(path, lambda: "[" + ",".join(_whole_lines(path)) + "]")
+    assert isinstance(lines, list)
+    return lines
+
+
+def _whole_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text().split("\n")[:-1] if line]
+
+
+def _json(path: Path, text: Callable[[], str]) -> Any:
     try:
-        return [json.loads(line) for line in lines if line]
-    except ValueError as error:
-        raise ValueError(f"path={str(path)!r} holds a line that is not JSON: {error}") from error
+        return json.loads(text())
+    except (ValueError, RecursionError) as error:  # bytes that are no text are ValueErrors too
+        raise ValueError(f"path={str(path)!r} is not JSON: {error}") from error

@@ -9,11 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lser.experiments.build import Built, build
-from lser.experiments.catalogue import to_json
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import Experiment, to_json
 from lser.experiments.progress import Status, Watcher
 from lser.experiments.recording import Recorder
-from lser.replay.base import State
+from lser.files import State
 from lser.training import Evaluation, Progress, Step, Traffic, evaluate, train
 from lser.training import checkpoint as checkpoints
 from lser.training.evaluate import metric_of

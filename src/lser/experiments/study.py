@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from lser.experiments import progress, records
-from lser.experiments.catalogue import from_json, to_json
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
 
 
 class Job(NamedTuple):
@@ -104,12 +104,21 @@ class one_thread:
 def job_for(experiment: Experiment, root: Path, command: str) -> Job:
     """The job of `experiment`, in a folder named after its cell, its seed and its settings."""
     plain = to_json(experiment)
-    digest = sha256(dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    key = dumps(settings_of(experiment), sort_keys=True, default=str)
+    digest = sha256(key.encode()).hexdigest()[:8]
     simulator = str(plain["simulator"]["name"])
     label = "".join(c if c.isalnum() or c in ".-" else "-" for c in experiment.label or "run")
     name = f"{label}-seed{experiment.seed}-{digest}"
-    folder = root / (experiment.study or "runs") / simulator / name
+    folder = root / _folder_name(experiment.study or "runs") / simulator / name
     return Job(plain, str(folder), command)
+
+
+def _folder_name(study: str) -> str:
+    """A study's name as one folder: itself where it is plain, else with a checksum."""
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}", study):
+        return study
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study).strip("-")[:40]
+    return f"{plain or 'study'}-{sha256(study.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def finished(job: Job) -> bool:

@@ -80,7 +80,7 @@ def sail(jobs: Sequence[Job], device: str, deadline: float) -> None:
     """Carry out the jobs of one fleet in this process, until `deadline` (of `time.time`)."""
     import torch  # here: the parent plans and watches without it
 
-    from lser.experiments.catalogue import from_json
+    from lser.experiments.experiment import from_json
     from lser.experiments.progress import ProgressFile
     from lser.experiments.run import Run, stop_flag
     from lser.fleet.run import Fleet

@@ -9,21 +9,18 @@ import numpy as np
 import torch
 
 from lser.agents import DDPG
+from lser.agents.params import DDPGParams
+from lser.catalogue import MEMORIES
 from lser.experiments.build import make_env
-from lser.experiments.catalogue import from_json
-from lser.experiments.config import Ddpg, Experiment, Her
+from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.progress import Watcher
 from lser.experiments.run import Run
 from lser.experiments.study import Job
 from lser.fleet.learner import StackedDDPG, kind
-from lser.replay import AttentiveReplay, HindsightReplay, LocalityReplay, UniformReplay
-from lser.replay.base import Replay
+from lser.replay import Replay
 from lser.training.loop import advance, draw, due, store
 from lser.training.traffic import Arrival
 from lser.types import Float32, Int64
-
-# memories that ignore TD errors: their next batch can be drawn while the last is being learned
-DEAF = (AttentiveReplay, HindsightReplay, LocalityReplay, UniformReplay)
 
 
 @dataclass
@@ -39,7 +36,8 @@ class Lane:
 
     def __post_init__(self) -> None:
         self.replay: Replay = self.run.replay
-        self.deaf = isinstance(self.replay, DEAF)
+        # its next batch can be drawn while the last is being learned
+        self.deaf = "td_errors" not in MEMORIES[self.run.experiment.names[1]].needs
 
 
 class Fleet:
@@ -189,11 +187,11 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
     for job in jobs:
         experiment = from_json(dict(job.experiment))
         agent = experiment.agent
-        if not isinstance(agent, Ddpg) or agent.normalise or agent.device != "cpu":
+        if not isinstance(agent, DDPGParams) or agent.normalise or agent.device != "cpu":
             raise ValueError(
                 f"a fleet stacks DDPG on the CPU without normalise, got {agent} in {job.folder}"
             )
-        world = experiment.simulator, experiment.memory == Her()
+        world = experiment.simulator, "goals" in MEMORIES[experiment.names[1]].needs
         if world not in sizes:
             env = make_env(experiment, 1)
             sizes[world] = env.single_observation_space.shape, env.single_action_space.shape

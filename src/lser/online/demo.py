@@ -15,7 +15,8 @@ import numpy as np
 
 from lser.online.service.server import Options
 from lser.online.service.supervisor import Supervisor
-from lser.simulators.bazaar import Bazaar, Params
+from lser.simulators.bazaar import Params
+from lser.simulators.bazaar.simulator import Bazaar
 
 ARMS = (("lser", 0.4), ("bandit", 0.4), ("random", 0.2))
 ROUND = 0.3  # seconds at least between two pages of a shopper: the learner shares the machine

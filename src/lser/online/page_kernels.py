@@ -1,40 +1,26 @@
 """The draw of a page, compiled: what `pages` says in NumPy, in one pass over the candidates.
 
-Random numbers come from SplitMix64 (Steele, Lea and Flood, 2014) in counter mode: the n-th number
-of a seed is a function of both, so that a page can be drawn again.
+Random numbers are functions of a seed and their index, so that a page can be drawn again.
 """
 
 from typing import Any
 
-import numba
 import numpy as np
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
+from lser.compiled import kernel
+from lser.random import normal_at, unit_at
 
 
-@numba.njit(cache=True)
-def uniform(seed: Any, number: Any) -> Any:
-    """The number-th uniform draw of a seed, in (0, 1]."""
-    z = seed + (np.uint64(number) + np.uint64(1)) * _STEP
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    z = z ^ (z >> np.uint64(31))
-    return (np.float64(z >> np.uint64(11)) + 1.0) * 2.0**-53
-
-
-@numba.njit(cache=True)
+@kernel
 def normals(seed: Any, count: int) -> Any:
-    """Standard normal draws of a seed (Box and Muller)."""
+    """Standard normal draws of a seed."""
     out = np.empty(count, np.float32)
     for place in range(count):
-        radius = np.sqrt(-2.0 * np.log(uniform(seed, 2 * place)))
-        out[place] = radius * np.cos(2.0 * np.pi * uniform(seed, 2 * place + 1))
+        out[place] = normal_at(seed, place)
     return out
 
 
-@numba.njit(cache=True)
+@kernel
 def logits(scores: Any, temperature: float) -> Any:
     """Scores over their own spread and the temperature, at most 0."""
     count = len(scores)
@@ -55,13 +41,13 @@ def logits(scores: Any, temperature: float) -> Any:
     return out
 
 
-@numba.njit(cache=True)
+@kernel
 def choose(logit: Any, k: int, seed: Any) -> Any:
     """`k` places of the candidates in the order of a Plackett-Luce draw (Gumbel's trick)."""
     count = len(logit)
     key = np.empty(count)
     for place in range(count):
-        key[place] = logit[place] - np.log(-np.log(uniform(seed, place + 1)) + 1e-300)
+        key[place] = logit[place] - np.log(-np.log(1.0 - unit_at(seed, place + 1)) + 1e-300)
     chosen = np.empty(k, np.int64)
     for turn in range(k):
         best = 0
@@ -73,7 +59,7 @@ def choose(logit: Any, k: int, seed: Any) -> Any:
     return chosen
 
 
-@numba.njit(cache=True)
+@kernel
 def chances(logit: Any, chosen: Any, eligible: int, share: float) -> Any:
     """The mixture's chance of each chosen place (-1: not a candidate) given those above it."""
     k = len(chosen)
@@ -102,3 +88,9 @@ def chances(logit: Any, chosen: Any, eligible: int, share: float) -> Any:
         out[turn] = np.exp(after - before)
         before = after
     return out
+
+
+@kernel
+def coin(seed: Any, share: float) -> Any:
+    """Whether the coin of a seed falls on the side of a share."""
+    return unit_at(seed, 0) < share

@@ -90,7 +90,7 @@ def draw(
     few = len(candidates) < k or k == 0
     share = 1.0 if few else random_share
     key = np.uint64(seed)
-    random = few or kernels.uniform(key, 0) <= random_share
+    random = few or kernels.coin(key, random_share)
     logit = np.zeros(0) if few else kernels.logits(scores, temperature)
     if random:
         rows = _uniform_rows(np.random.default_rng(seed), k, eligible, live)

@@ -1,40 +1,34 @@
-"""Replay memories: NumPy and Numba only, one protocol, one file format."""
+"""Replay memories: NumPy and Numba only, one protocol, one file format.
+
+`protocol` is what a memory promises, `memory` what ours share, `memories` one file each, and
+`index` the buckets behind LSER. Start with `index/reference.py`: LSER in plain Python.
+"""
 
 from pathlib import Path
 
-from lser.replay.attentive import AttentiveReplay
-from lser.replay.base import Replay, State
-from lser.replay.controls import ConstantCode, RandomCode
-from lser.replay.dynamic import DynamicReplay
-from lser.replay.hashing import E2LSH, Encoder, SimHash
-from lser.replay.hindsight import HindsightReplay
-from lser.replay.locality import LocalityReplay
-from lser.replay.persistence import load
-from lser.replay.prioritized import PrioritizedReplay
-from lser.replay.selective import SelectiveReplay
+from lser.catalogue import MEMORIES
+from lser.files import State, load
+from lser.replay.index.encoders import E2LSH, ConstantCode, Encoder, RandomCode, SimHash
+from lser.replay.memories.attentive import AttentiveReplay
+from lser.replay.memories.dynamic import DynamicReplay
+from lser.replay.memories.hindsight import HindsightReplay
+from lser.replay.memories.locality import LocalityReplay
+from lser.replay.memories.prioritized import PrioritizedReplay
+from lser.replay.memories.selective import SelectiveReplay
+from lser.replay.memories.uniform import UniformReplay
+from lser.replay.memory import Memory
+from lser.replay.protocol import Replay
 from lser.replay.store import Store
-from lser.replay.uniform import UniformReplay
-
-# kind in a saved file -> the class that reads it; a new memory adds its line here
-KINDS: dict[str, type[Replay]] = {
-    LocalityReplay.KIND: LocalityReplay,
-    UniformReplay.KIND: UniformReplay,
-    PrioritizedReplay.KIND: PrioritizedReplay,
-    DynamicReplay.KIND: DynamicReplay,
-    AttentiveReplay.KIND: AttentiveReplay,
-    SelectiveReplay.KIND: SelectiveReplay,
-    HindsightReplay.KIND: HindsightReplay,
-}
 
 __all__ = [
     "E2LSH",
-    "KINDS",
     "AttentiveReplay",
     "ConstantCode",
     "DynamicReplay",
     "Encoder",
     "HindsightReplay",
     "LocalityReplay",
+    "Memory",
     "PrioritizedReplay",
     "RandomCode",
     "Replay",
@@ -47,21 +41,43 @@ __all__ = [
 ]
 
 
-def load_replay(path: str | Path, *, rows_path: str | Path | None = None) -> Replay:
-    """Read back a memory that `save` wrote, of whichever kind.
+def load_replay(
+    path: str | Path,
+    *,
+    rows_path: str | Path | None = None,
+    kind: type[Memory] | None = None,
+) -> Memory:
+    """Read back a memory that `save` wrote, of whichever kind the catalogue has, or of `kind`.
 
-    A memory with ``storage="memmap"`` puts its rows into a new file: `rows_path`, or the path it
-    was made with if nothing is there any more.
+    A memory with ``storage="memmap"`` puts its rows into a new file at `rows_path`; no path is
+    ever taken from the file itself, nor the name of a module.
     """
-    kind, state = load(path)
-    if kind not in KINDS:
-        raise ValueError(f"{path} holds a {kind!r} memory, expected one of {', '.join(KINDS)}")
-    if rows_path is not None:
-        store = state.part("store").config
-        if store.get("storage") != "memmap":
-            raise ValueError(f"rows_path={str(rows_path)!r}: the memory in {path} is not a memmap")
-        store["path"] = str(rows_path)
+    name, state = load(path)
+    if kind is None:
+        if name not in MEMORIES:
+            known = ", ".join(MEMORIES)
+            raise ValueError(
+                f"{path} holds a {name!r} memory, expected one of {known}; for a class of your "
+                "own pass kind=YourClass"
+            )
+        kind = MEMORIES[name].load()
+    elif name != kind.KIND:
+        raise ValueError(f"{path} holds a {name!r} memory, not a {kind.KIND!r} one")
+    return rebuild(path, kind, state, rows_path)
+
+
+def rebuild(
+    path: str | Path, kind: type[Memory], state: State, rows_path: str | Path | None
+) -> Memory:
+    """The memory of a state that was read from `path`; ValueError says what is wrong with it."""
+    memmap = state.part("store").config.get("storage") == "memmap"
+    if memmap and rows_path is None:
+        raise ValueError(f"{path} holds a memmap: rows_path must name a new file for its rows")
+    if rows_path is not None and not memmap:
+        raise ValueError(f"rows_path={str(rows_path)!r}: the memory in {path} is not a memmap")
     try:
-        return KINDS[kind].from_state(state)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} does not hold a complete {kind!r} memory: {error!r}") from None
+        return kind.from_state(state, rows_path=rows_path)
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(
+            f"{path} does not hold a complete {kind.KIND!r} memory: {error!r}"
+        ) from None

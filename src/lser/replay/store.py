@@ -1,25 +1,21 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeGuard
+from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.replay.base import (
-    State,
-    all_plain,
-    as_flags,
-    as_floats,
-    check_choice,
-    check_count,
-    plain_flags,
-    plain_floats,
-)
-from lser.replay.packing import gather, pack
+from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
+from lser.compiled import Num, kernel, prefetch
+from lser.files import State
 from lser.types import Batch, Bool, Float32, Int64
 
-Storage = Literal["memory", "memmap"]
+Storage = Literal["memory", "memmap", "none"]
+Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kernels take it
+_LARGEST = np.finfo(np.float32).max
+_LINE = 16  # float32 in a cache line
+_AHEAD = 16  # rows; measured: 8 to 32 are alike
 
 
 class Layout(NamedTuple):
@@ -52,9 +48,12 @@ class Layout(NamedTuple):
 class Store:
     """A fixed number of slots for packed transitions, used as a ring or slot by slot.
 
-    A memory uses either `append` (a ring: slot = id % capacity) or `put` (it picks the slots),
-    never both on one store. ``storage="memmap"`` keeps the rows in a file at `path`, for
-    capacities beyond RAM; the file must not exist yet and is the caller's to remove.
+    An id is the number of the write times the capacity, plus the slot: so it never repeats, grows
+    with time, and leads to its slot.
+
+    ``storage="memmap"`` keeps the rows in a file at `path`, for capacities beyond RAM; the file
+    must not exist yet and is the caller's to remove. ``storage="none"`` keeps no rows: they lie
+    with somebody else, in the same slots.
     """
 
     def __init__(
@@ -69,18 +68,46 @@ class Store:
         self.capacity = check_count("capacity", capacity)
         self.observation_dim = check_count("observation_dim", observation_dim)
         self.action_dim = check_count("action_dim", action_dim)
-        self.storage = check_choice("storage", storage, ("memory", "memmap"))
-        self.path = None if path is None else Path(path)
+        self.storage = check_choice("storage", storage, ("memory", "memmap", "none"))
         self.layout = Layout.of(self.observation_dim, self.action_dim)
-        self.rows = self._allocate()  # (capacity, width)
+        self.rows = self._allocate(None if path is None else Path(path))  # (capacity, width)
         self.ids: Int64 = np.full(self.capacity, -1, np.int64)
+        self.counts: Int64 = np.zeros(2, np.int64)  # how many are held, and were ever written
         self._ones: Float32 = np.ones(0, np.float32)
         self._fields = tuple(np.s_[:, c] for c in self.layout[:4])  # as `Batch` has them
-        self.written = 0
-        self.size = 0
 
     def __len__(self) -> int:
-        return self.size
+        return int(self.counts[0])
+
+    @property
+    def written(self) -> int:
+        """How many transitions were ever written."""
+        return int(self.counts[1])
+
+    def plain(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+    ) -> Plain:
+        """A block as arrays of the right types and shapes; whether all is finite is not checked."""
+        floats = (observation, action, reward, next_observation)
+        try:
+            s, a, r, t = map(plain_floats, floats)
+            ends, cut = plain_flags(terminated), plain_flags(truncated)
+        except (TypeError, ValueError):
+            return self.checked(*floats, terminated, truncated)
+        n = len(r) if r.ndim else -1
+        if (
+            s.shape == t.shape == (n, self.observation_dim)
+            and a.shape == (n, self.action_dim)
+            and r.shape == ends.shape == cut.shape == (n,)
+        ):
+            return s, a, r, t, ends, cut
+        return self.checked(*floats, terminated, truncated)
 
     def pack(
         self,
@@ -92,30 +119,14 @@ class Store:
         truncated: ArrayLike,
     ) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
-        given: Any = (observation, action, reward, next_observation, terminated, truncated)
-        block = given
-        if not all_plain(*given):
-            try:
-                block = (*map(plain_floats, given[:4]), *map(plain_flags, given[4:]))
-            except (TypeError, ValueError):
-                return self._pack_with_care(*given)
-        if self.fits(*block):
-            rows = np.empty((len(block[2]), self.layout.width), np.float32)
-            s, a, r, t, ends, cut = block
-            if pack(s, a, r, t, ends, cut, rows):
-                return rows
-        return self._pack_with_care(*given)
+        given = (observation, action, reward, next_observation, terminated, truncated)
+        block = self.plain(*given)
+        rows = np.empty((len(block[2]), self.layout.width), np.float32)
+        if not pack(*block, rows):
+            self.refuse(*given)
+        return rows
 
-    def fits(self, s: Any, a: Any, r: Any, t: Any, ends: Any, cut: Any) -> bool:
-        """Whether the shapes of six arrays are those of a block."""
-        n = len(r) if r.ndim else -1
-        return bool(
-            s.shape == t.shape == (n, self.observation_dim)
-            and a.shape == (n, self.action_dim)
-            and r.shape == ends.shape == cut.shape == (n,)
-        )
-
-    def _pack_with_care(
+    def checked(
         self,
         observation: ArrayLike,
         action: ArrayLike,
@@ -123,28 +134,32 @@ class Store:
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike,
-    ) -> Float32:
-        """`pack` step by step: slower, but it can say which argument is wrong."""
-        at, width = self.layout, self.observation_dim
-        observation = as_floats("observation", observation, (None, width))
-        count = observation.shape[0]
-        rows = np.empty((count, at.width), np.float32)
-        rows[:, at.observation] = observation
-        rows[:, at.action] = as_floats("action", action, (count, self.action_dim))
-        rows[:, at.reward] = as_floats("reward", reward, (count,))
-        following = as_floats("next_observation", next_observation, (count, width))
-        rows[:, at.next_observation] = following
-        rows[:, at.terminated] = as_flags("terminated", terminated, count)
-        rows[:, at.truncated] = as_flags("truncated", truncated, count)
-        return rows
+    ) -> Plain:
+        """`plain`, argument by argument: slower, but its errors say which one is wrong."""
+        wide = self.observation_dim
+        observation = as_floats("observation", observation, (None, wide))
+        n = len(observation)
+        return (
+            observation,
+            as_floats("action", action, (n, self.action_dim)),
+            as_floats("reward", reward, (n,)),
+            as_floats("next_observation", next_observation, (n, wide)),
+            plain_flags(as_flags("terminated", terminated, n)),
+            plain_flags(as_flags("truncated", truncated, n)),
+        )
+
+    def refuse(self, *block: Any) -> NoReturn:
+        """Raise the ValueError that a block deserves which a kernel would not take."""
+        self.checked(*block)
+        raise AssertionError("a block without fault was refused")
 
     def put(self, slots: Int64, rows: Float32) -> Int64:
-        """Write packed rows into distinct slots; returns their new ids."""
-        ids = np.arange(self.written, self.written + len(rows), dtype=np.int64)
-        self.size += int(np.count_nonzero(self.ids[slots] < 0))
+        """Write packed rows into slots; of a slot named twice the last stays. Returns their ids."""
+        ids: Int64 = np.arange(self.written, self.written + len(rows)) * self.capacity + slots
+        fresh = np.unique(slots[self.ids[slots] < 0])
         self.rows[slots] = rows
         self.ids[slots] = ids
-        self.written += len(rows)
+        self.counts += len(fresh), len(rows)
         return ids
 
     def append(self, rows: Float32) -> Int64:
@@ -152,7 +167,8 @@ class Store:
 
         A block larger than the capacity leaves its last `capacity` rows.
         """
-        ids = np.arange(self.written, self.written + len(rows), dtype=np.int64)
+        writes = np.arange(self.written, self.written + len(rows))
+        ids: Int64 = writes * self.capacity + writes % self.capacity
         kept, keep = ids[-self.capacity :], rows[-self.capacity :]
         start = int(kept[0]) % self.capacity if len(kept) else 0
         first = min(len(keep), self.capacity - start)  # before the ring wraps
@@ -160,9 +176,14 @@ class Store:
         self.ids[start : start + first] = kept[:first]
         self.rows[: len(keep) - first] = keep[first:]
         self.ids[: len(keep) - first] = kept[first:]
-        self.written += len(rows)
-        self.size = min(self.written, self.capacity)
+        written = self.written + len(rows)
+        self.counts[:] = min(written, self.capacity), written
         return ids
+
+    def forget(self, slots: Int64) -> None:
+        """Empty distinct slots."""
+        self.counts[0] -= np.count_nonzero(self.ids[slots] >= 0)
+        self.ids[slots] = -1
 
     def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
         """Gather the rows of `slots` once."""
@@ -181,26 +202,17 @@ class Store:
             if len(self._ones) != len(ids):
                 self._ones = np.ones(len(ids), np.float32)
             weights = self._ones.copy()  # a third of the time of np.ones
-        observation, action, reward, following = self._fields
-        return Batch(
-            rows[observation],
-            rows[action],
-            rows[reward],
-            rows[following],
-            flags[0],
-            flags[1],
-            ids,
-            weights,
-        )
+        s, a, r, t = self._fields
+        return Batch(rows[s], rows[a], rows[r], rows[t], flags[0], flags[1], ids, weights)
 
     def slots(self, ids: ArrayLike) -> Int64:
-        """The slots of `ids` in a store used as a ring, -1 where one is no longer held."""
+        """The slots of `ids`, -1 where one is no longer held."""
         ids = np.asarray(ids, np.int64)
         slots = ids % self.capacity
         return np.where((ids >= 0) & (self.ids[slots] == ids), slots, -1)
 
     def state(self) -> State:
-        """The settings and the occupied rows, for `persistence`."""
+        """The settings and the occupied rows, as a file holds them."""
         used = np.flatnonzero(self.ids >= 0)
         top = int(used[-1]) + 1 if len(used) else 0
         config: dict[str, object] = {
@@ -208,7 +220,6 @@ class Store:
             "observation_dim": self.observation_dim,
             "action_dim": self.action_dim,
             "storage": self.storage,
-            "path": None if self.path is None else str(self.path),
             "written": self.written,
         }
         rows, ids = self.rows[:top], self.ids[:top]
@@ -217,36 +228,121 @@ class Store:
         return State(config, {"rows": rows, "ids": ids})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
-        """A store with the contents of `state`; its config is as `state()` gave it."""
+    def from_state(cls, state: State, *, path: str | Path | None = None) -> Self:
+        """A store with the contents of `state`; the rows of a memmap go to a new file at `path`."""
         config = dict(state.config)
-        written = config.pop("written")
-        store = cls(**config)  # type: ignore[arg-type]  # checked by the constructor
-        rows, ids = state.arrays["rows"], state.arrays["ids"]
-        if rows.shape != (len(ids), store.layout.width) or len(ids) > store.capacity:
+        written = check_count("written", config.pop("written"), low=0)
+        store = cls(**config, path=path)  # type: ignore[arg-type]  # checked by the constructor
+        rows, ids = state.arrays["rows"], np.asarray(state.arrays["ids"], np.int64)
+        if ids.ndim != 1 or rows.shape != (len(ids), store.rows.shape[1]):
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
+        _check_ids(ids, store.capacity, written)
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
         else:
             store.rows[: len(ids)] = rows
         store.ids[: len(ids)] = ids
-        store.written = check_count("written", written, low=0)
-        store.size = int(np.count_nonzero(store.ids >= 0))
+        store.counts[:] = np.count_nonzero(ids >= 0), written
         return store
 
-    def _allocate(self) -> Float32:
-        shape = (self.capacity, self.layout.width)
-        if self.storage == "memory":
-            if self.path is not None:
-                raise ValueError(f"path={str(self.path)!r} is only for storage='memmap'")
+    def _allocate(self, path: Path | None) -> Float32:
+        shape = (self.capacity, 0 if self.storage == "none" else self.layout.width)
+        if self.storage != "memmap":
+            if path is not None:
+                raise ValueError(f"path={str(path)!r} is only for storage='memmap'")
             return np.empty(shape, np.float32)
-        if self.path is None:
+        if path is None:
             raise ValueError("path=None: storage='memmap' needs the path of a new file")
-        if self.path.exists():
-            raise ValueError(f"path={str(self.path)!r} exists; the rows need a new file")
-        return np.memmap(self.path, np.float32, "w+", shape=shape)
+        if path.exists():
+            raise ValueError(f"path={str(path)!r} exists; the rows need a new file")
+        return np.memmap(path, np.float32, "w+", shape=shape)
+
+
+def _check_ids(ids: Int64, capacity: int, written: int) -> None:
+    """Refuse ids that a store of this capacity cannot have given after so many writes."""
+    held = np.flatnonzero(ids >= 0)
+    if len(ids) > capacity or (ids < -1).any() or (ids[held] % capacity != held).any():
+        raise ValueError("the saved ids do not belong to their slots")
+    if len(held) and ids.max() // capacity >= written:
+        raise ValueError(f"written={written}, but a saved id is from a later write")
 
 
 def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
     """Whether an array is float32 as kernels take it, and no view of another."""
     return rows.dtype == np.float32 and rows.flags.owndata and rows.flags.carray
+
+
+@kernel
+def pack(
+    observation: Float32,
+    action: Float32,
+    reward: Float32,
+    next_observation: Float32,
+    terminated: Bool,
+    truncated: Bool,
+    rows: Float32,
+) -> Num:
+    """Fill rows (N, 2 O + A + 3); returns whether everything in them is finite."""
+    n, observed, acted = len(rows), observation.shape[1], action.shape[1]
+    at_reward = observed + acted
+    wrong = 0
+    for k in range(n):
+        for c in range(observed):
+            rows[k, c] = observation[k, c]
+        for c in range(acted):
+            rows[k, observed + c] = action[k, c]
+        rows[k, at_reward] = reward[k]
+        for c in range(observed):
+            rows[k, at_reward + 1 + c] = next_observation[k, c]
+        rows[k, at_reward + 1 + observed] = terminated[k]
+        rows[k, at_reward + 2 + observed] = truncated[k]
+        for c in range(rows.shape[1]):
+            wrong += not abs(rows[k, c]) <= _LARGEST  # true for NaN
+    return wrong == 0
+
+
+@kernel
+def finite(values: Float32) -> Num:
+    """Whether everything in an array (n,) is finite."""
+    wrong = 0
+    for c in range(len(values)):
+        wrong += not abs(values[c]) <= _LARGEST  # true for NaN
+    return wrong == 0
+
+
+@kernel
+def prefetch_row(rows: Float32, slot: Num, count: Num) -> None:
+    """Prefetch the first `count` numbers of a row: waiting for memory is what copies cost."""
+    for c in range(0, count + _LINE - 1, _LINE):
+        prefetch(rows, slot * rows.shape[1] + min(c, count - 1))
+
+
+@kernel
+def gather(
+    kept: Float32, held: Int64, slots: Int64, rows: Float32, flags: Bool, ids: Int64
+) -> None:
+    """Copy rows (b, width) and ids (b,) at `slots` out, the two last columns as flags (2, b)."""
+    count, width = len(slots), rows.shape[1]
+    for k in range(-_AHEAD, count):
+        if k + _AHEAD < count:
+            prefetch_row(kept, slots[k + _AHEAD], width)
+            prefetch(held, slots[k + _AHEAD])
+        if k >= 0:
+            slot = slots[k]
+            for c in range(width):
+                rows[k, c] = kept[slot, c]
+            flags[0, k] = kept[slot, width - 2] != 0
+            flags[1, k] = kept[slot, width - 1] != 0
+            ids[k] = held[slot]
+
+
+@kernel
+def scatter(kept: Float32, slots: Int64, rows: Float32) -> None:
+    """Copy rows to `slots`, in order; a negative slot takes none."""
+    count = len(slots)
+    for k in range(-_AHEAD, count):
+        if k + _AHEAD < count and slots[k + _AHEAD] >= 0:
+            prefetch_row(kept, slots[k + _AHEAD], rows.shape[1])
+        if k >= 0 and slots[k] >= 0:
+            for c in range(rows.shape[1]):
+                kept[slots[k], c] = rows[k, c]

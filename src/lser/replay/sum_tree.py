@@ -6,14 +6,13 @@ a difference, so rounding does not build up however long the tree lives.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lser.replay.compiled import kernel, prefetch
-from lser.types import Float32, Int64
+from lser.checks import check_shape
+from lser.compiled import kernel, prefetch
+from lser.types import Float32, Float64, Int64
 
 WIDTH = 8
-
-Float64 = NDArray[np.float64]
 
 
 class SumTree:
@@ -52,6 +51,14 @@ class SumTree:
         values = np.empty(len(slots))
         values[:] = priorities
         _set(self._nodes, self._starts, slots, values)
+
+    def load(self, priorities: ArrayLike) -> None:
+        """Set the priorities of all slots, (capacity,), from a file; ValueError for wrong ones."""
+        values = np.asarray(priorities, np.float64)
+        check_shape("priorities", values, (self.capacity,))
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise ValueError("the saved priorities are not finite numbers of at least 0")
+        self.set(np.arange(self.capacity), values)
 
     def find(self, points: Float64) -> Int64:
         """Find the slots (n,) under points (n,) of [0, 1) on the line of stacked priorities."""

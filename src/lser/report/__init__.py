@@ -1,7 +1,6 @@
 """Figures, tables and pages drawn from records alone."""
 
 from lser.report.build import build_report, demo_page
-from lser.report.summary import numbers_table, summary_table
-from lser.report.tables import Table
+from lser.report.tables import Table, numbers_table, summary_table
 
 __all__ = ["Table", "build_report", "demo_page", "numbers_table", "summary_table"]

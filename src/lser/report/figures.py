@@ -3,6 +3,7 @@
 import html
 import io
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ _SETTINGS: dict[str, Any] = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "axes.facecolor": "none",
+    "text.parse_math": False,  # a record's "$" is a dollar
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
     **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), INK),
 }
@@ -40,20 +42,18 @@ class Figure:
     svg: str
     png: bytes
 
-    def html(self, *, files: bool) -> str:
-        """The figure in HTML with its SVG inlined; ``files`` adds links to the saved copies."""
-        links = (
-            f' <span class="files"><a href="figures/{self.name}.svg">SVG</a> '
-            f'<a href="figures/{self.name}.png">PNG</a></span>'
-            if files
-            else ""
-        )
-        command = f"<code>{html.escape(self.command)}</code>" if self.command else ""
-        return (
-            f'<figure id="{self.name}">\n{_inline(self)}\n'
-            f"<figcaption><p>{html.escape(self.sentence)}</p>"
-            f'<p class="made">{command}{links}</p></figcaption></figure>\n'
-        )
+    @property
+    def inline(self) -> str:
+        """The SVG as a labelled image inside a page: ids made unique, ink the page's own colour."""
+        svg = self.svg[self.svg.index("<svg") :]
+        svg = re.sub(r"<(metadata|style).*?</\1>\s*", "", svg, flags=re.DOTALL)  # style: the page's
+        svg = re.sub(r'\bid="', f'id="{self.name}-', svg)
+        svg = re.sub(r'(url\(#|xlink:href="#)', rf"\g<1>{self.name}-", svg)
+        svg = svg.replace(INK, "currentColor")
+        head, rest = svg.split(">", 1)
+        head = re.sub(r' (?:width|height)="[\d.]+pt"', "", head)
+        label = html.escape(self.alt, quote=True)
+        return f'{head} role="img" aria-label="{label}">{rest.rstrip()}'
 
 
 def render(
@@ -72,7 +72,13 @@ def render(
 
     # "default" first: a reader's own matplotlibrc changes nothing. The salt makes the ids inside
     # the SVG a function of the name instead of chance.
-    with style.context(["default", {**_SETTINGS, "svg.hashsalt": name}]):
+    with (
+        style.context(["default", {**_SETTINGS, "svg.hashsalt": name}]),
+        warnings.catch_warnings(),
+    ):
+        # A record may be named in any script; what the font lacks becomes a box.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        warnings.filterwarnings("ignore", "Matplotlib currently does not support")
         canvas = Canvas(figsize=size, layout="constrained")
         FigureCanvasAgg(canvas)
         draw(canvas)
@@ -86,16 +92,3 @@ def _tidy(svg: str) -> str:
     """Coordinates to hundredths of a point, which halves the page; text is left as it is."""
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag.group()), svg)
-
-
-def _inline(figure: Figure) -> str:
-    """The SVG as a labelled image inside a page: ids made unique, ink the page's own colour."""
-    svg = figure.svg[figure.svg.index("<svg") :]
-    svg = re.sub(r"<(metadata|style).*?</\1>\s*", "", svg, flags=re.DOTALL)  # style: the page's
-    svg = re.sub(r'\bid="', f'id="{figure.name}-', svg)
-    svg = re.sub(r'(url\(#|xlink:href="#)', rf"\g<1>{figure.name}-", svg)
-    svg = svg.replace(INK, "currentColor")
-    head, rest = svg.split(">", 1)
-    head = re.sub(r' (?:width|height)="[\d.]+pt"', "", head)
-    label = html.escape(figure.alt, quote=True)
-    return f'{head} role="img" aria-label="{label}">{rest.rstrip()}'

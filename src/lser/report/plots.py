@@ -1,16 +1,16 @@
-"""What is drawn: curves, forests, dots, profiles, trends, the Bazaar map and running times."""
+"""What is drawn: curves, runs, trends, maps and running times."""
 
-import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from lser.report.cells import Arm, Panel, Study, map_coordinates, rng_for
-from lser.report.estimates import estimates, versus
 from lser.report.figures import Draw
-from lser.report.stats import Float64, Interval, bootstrap_curves, has_scipy, performance_profile
+from lser.report.findings import PARTS, Finding
+from lser.report.naming import clean
+from lser.report.panels import Arm, Panel, rng_for
+from lser.report.stats import Float64, Interval, bootstrap_curves
 from lser.report.style import INK, Look, look, name_of, number
-from lser.report.tables import PARTS, mean_times
 
 _PART_COLOURS = {
     "env": "#0072b2", "replay": "#d55e00", "learn": "#009e73", "evaluate": "#cc79a7",
@@ -18,8 +18,9 @@ _PART_COLOURS = {
 }  # fmt: skip
 
 
-def curves(panel: Panel, *, seed: int) -> Draw:
+def curves(found: Finding) -> Draw:
     """Learning curves: interquartile mean, its band, and every run faintly behind."""
+    panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -32,17 +33,18 @@ def curves(panel: Panel, *, seed: int) -> Draw:
                 continue
             for run in runs:
                 axes.plot(sessions, run, color=shown.colour, alpha=faint, linewidth=0.6)
-            rng = rng_for(seed, "curve", panel.name, arm.name)
+            rng = rng_for(found.seed, "curve", panel.name, arm.name)
             centre, low, high = bootstrap_curves(runs, rng)
             band = 0.04 if crowded and arm.name not in first else 0.16
             axes.fill_between(sessions, low, high, color=shown.colour, alpha=band, linewidth=0)
             every = max(1, len(sessions) // 6)
             axes.plot(
                 sessions, centre, color=shown.colour, linewidth=shown.width, marker=shown.marker,
-                markersize=4.5, markevery=(position % every, every), label=name_of(arm.name),
+                markersize=4.5, markevery=(position % every, every), label=_shown(arm.name),
             )  # fmt: skip
+        _marks(axes.axhline, panel)
         axes.set_xlabel("sessions")
-        axes.set_ylabel(name_of(panel.metric))
+        axes.set_ylabel(_shown(panel.metric))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.locator_params(axis="x", nbins=6)
         columns = 3 if len(panel.arms) > 4 else max(1, len(panel.arms))
@@ -51,70 +53,30 @@ def curves(panel: Panel, *, seed: int) -> Draw:
     return draw
 
 
-def forest(panel: Panel, *, seed: int) -> Draw:
-    """Final scores: interquartile mean with bootstrap and mean with t-interval, row by row."""
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        found = estimates(panel, seed=seed)
-        for row, (estimate, (_, shown)) in enumerate(zip(found, _looks(panel), strict=True)):
-            _bar(axes, row - 0.14, estimate.iqm, shown, width=3.0, filled=True)
-            _bar(axes, row + 0.18, estimate.mean, shown, width=1.2, filled=False)
-        _rows(axes, [name_of(arm.name) for arm in panel.arms])
-        axes.set_xlabel(f"final {name_of(panel.metric)}")
-        handles = [
-            axes.plot([], [], color=INK, marker="o", markersize=5, linewidth=3.0)[0],
-            axes.plot([], [], color=INK, marker="o", mfc="none", markersize=5, linewidth=1.2)[0],
-        ]
-        kind = "t-interval" if has_scipy() else "bootstrap"
-        names = ["IQM, bootstrap interval", f"mean, {kind}"]
-        figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8.5)
-
-    return draw
-
-
-def dots(panel: Panel) -> Draw:
-    """Every run's final score as one dot; dots that would cover each other are stacked."""
+def dots(found: Finding) -> Draw:
+    """Every run's final score as one dot, and below them the mean with its t-interval."""
+    panel = found.panel
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         everything = np.concatenate([arm.values for arm in panel.arms])
         near = (float(np.ptp(everything)) or 1.0) / 45
-        for row, (arm, shown) in enumerate(_looks(panel)):
+        rows = zip(found.estimates, _looks(panel), strict=True)
+        for row, (estimate, (arm, shown)) in enumerate(rows):
             values = np.sort(arm.values)
             axes.plot(
-                values, row + _stack(values, near), linestyle="none", marker=shown.marker,
-                color=shown.colour, alpha=0.8, markersize=5.5, markeredgewidth=0,
+                values, row - 0.12 + _stack(values, near), linestyle="none", marker=shown.marker,
+                color=shown.colour, alpha=0.7, markersize=5, markeredgewidth=0,
             )  # fmt: skip
-            axes.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=INK, linewidth=1.2)
-        _rows(axes, [name_of(arm.name) for arm in panel.arms])
-        axes.set_xlabel(f"final {name_of(panel.metric)} of each run; the bar is the mean")
+            _bar(axes, row + 0.3, estimate.mean, Look(INK, "|", 1.2), width=1.4, filled=True)
+        _rows(axes, [_shown(arm.name) for arm in panel.arms])
+        _marks(axes.axvline, panel)
+        axes.set_xlabel(f"final {_shown(panel.metric)} of each run; bars: mean, 95 % t-interval")
 
     return draw
 
 
-def profile(panel: Panel) -> Draw:
-    """The share of runs that end above each score."""
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        everything = np.concatenate([arm.values for arm in panel.arms])
-        edge = 0.05 * (float(np.ptp(everything)) or 1.0)
-        thresholds = np.linspace(everything.min() - edge, everything.max() + edge, 201)
-        for position, (arm, shown) in enumerate(_looks(panel)):
-            axes.plot(
-                thresholds, performance_profile(arm.values, thresholds), color=shown.colour,
-                linewidth=shown.width, marker=shown.marker, markersize=4.5,
-                markevery=(5 * position, 50), label=name_of(arm.name), drawstyle="steps-mid",
-            )  # fmt: skip
-        axes.set_xlabel(f"final {name_of(panel.metric)}")
-        axes.set_ylabel("share of runs above it")
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
-
-    return draw
-
-
-def improvement(rows: list[tuple[str, Interval]], reference: str) -> Draw:
+def improvement(rows: Sequence[tuple[str, Interval]], reference: str) -> Draw:
     """The chance that a run of each memory beats one of the reference, over all settings."""
 
     def draw(figure: Any) -> None:
@@ -122,28 +84,32 @@ def improvement(rows: list[tuple[str, Interval]], reference: str) -> Draw:
         for row, (name, found) in enumerate(rows):
             _bar(axes, row, found, look(name, name, row), width=3.0, filled=True)
         axes.axvline(0.5, color=INK, linewidth=1, linestyle="--")
-        _rows(axes, [name_of(name) for name, _ in rows])
+        _rows(axes, [_shown(name) for name, _ in rows])
         axes.set_xlim(-0.02, 1.02)
-        axes.set_xlabel(f"probability of improvement over {name_of(reference)}")
+        axes.set_xlabel(f"probability of improvement over {_shown(reference)}")
 
     return draw
 
 
-def trend(panel: Panel, *, seed: int) -> Draw:
-    """The final score along an ordered setting, such as the number of bits."""
+def trend(found: Finding) -> Draw:
+    """The final score along the setting that the study's arms are named by, such as bits."""
+    axis = found.panel.spec.arm_by[0]
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        steps = [
-            (value, found)
-            for found in estimates(panel, seed=seed)
-            if (value := leading_number(found.arm.name)) is not None
-        ]
+        steps = sorted(
+            (
+                (float(value), row)
+                for row in found.estimates
+                if isinstance(value := axis.value(row.arm.runs[0].experiment), int | float)
+            ),
+            key=lambda step: step[0],
+        )
         at = np.array([value for value, _ in steps])
-        means = np.array([found.mean for _, found in steps])  # (steps, 3)
+        means = np.array([row.mean for _, row in steps]).reshape(-1, 3)  # (steps, 3)
         colour = look("lser", "lser", 0).colour
-        for value, found in steps:
-            scores = found.arm.values
+        for value, row in steps:
+            scores = row.arm.values
             axes.plot([value] * len(scores), scores, "o", color=colour, alpha=0.3, markersize=4,
                       markeredgewidth=0)  # fmt: skip
         axes.errorbar(
@@ -151,74 +117,83 @@ def trend(panel: Panel, *, seed: int) -> Draw:
             linewidth=1.8, elinewidth=1.2, capsize=3,
         )  # fmt: skip
         axes.set_xticks(at)
-        axes.set_xlabel(re.sub(r"[\d.]+", "", panel.arms[0].name).strip() or "setting")
-        axes.set_ylabel(f"final {name_of(panel.metric)}")
+        axes.set_xlabel(axis.name or axis.path)
+        axes.set_ylabel(f"final {_shown(found.panel.metric)}")
 
     return draw
 
 
-def bazaar_map(study: Study, against: str, *, seed: int) -> Draw:
-    """LSER minus another memory over sparsity and state dependence, with intervals."""
+def heat_map(panels: Sequence[Finding], against: str) -> Draw:
+    """LSER minus another memory over the two axes of a map, with intervals."""
+    down, across = panels[0].panel.spec.panel_by
     cells = {
-        map_coordinates(arm.runs[0]): versus(arm, other, seed=seed, key=panel.name)
-        for panel in study.panels
-        if (arm := panel.arm("lser")) is not None and (other := panel.arm(against)) is not None
+        found.panel.coordinates: pair.difference
+        for found in panels
+        if (pair := found.against("lser", against)) is not None
     }
     rows, columns = (sorted({key[axis] for key in cells}) for axis in (0, 1))
     values = np.full((len(rows), len(columns)), np.nan)
-    for (sparsity, dependence), found in cells.items():
-        values[rows.index(sparsity), columns.index(dependence)] = found.difference.estimate
+    for (row, column), found in cells.items():
+        values[rows.index(row), columns.index(column)] = found.estimate
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         limit = 1.2 * max(float(np.nanmax(np.abs(values))), 1e-9)
         image = axes.pcolormesh(values, cmap="PuOr_r", vmin=-limit, vmax=limit)
-        for (sparsity, dependence), found in cells.items():
-            place = (columns.index(dependence) + 0.5, rows.index(sparsity) + 0.5)
-            _cell_text(axes, place, found.difference, limit, columns=len(columns))
+        for (row, column), found in cells.items():
+            place = (columns.index(column) + 0.5, rows.index(row) + 0.5)
+            _cell_text(axes, place, found, limit, columns=len(columns))
         axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{value:g}" for value in columns])
         axes.set_yticks(np.arange(len(rows)) + 0.5, [f"{value:g}" for value in rows])
-        axes.set_xlabel("state dependence")
-        axes.set_ylabel("sparsity (CTR of random actions)")
+        axes.set_xlabel(across.name)
+        axes.set_ylabel(down.name)
         axes.grid(visible=False)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
-        bar.set_label(f"LSER minus {name_of(against)}")
+        bar.set_label(f"LSER minus {_shown(against)}")
         bar.outline.set_visible(False)
 
     return draw
 
 
-def running_time(panel: Panel) -> Draw:
+def running_time(found: Finding) -> Draw:
     """Where the wall time of a run goes, memory by memory."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        names = [arm.name for arm in panel.arms if mean_times(panel, arm.name)]
-        means = [mean_times(panel, name) for name in names]
+        names, means = list(found.times), list(found.times.values())
         start = np.zeros(len(names))
         for part in (*PARTS, "rest"):
-            length = np.array(
-                [
-                    mean[part]
-                    if part != "rest"
-                    else max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
-                    for mean in means
-                ]
-            )
+            length = np.array([_seconds(mean, part) for mean in means])
             axes.barh(range(len(names)), length, left=start, height=0.66,
                       color=_PART_COLOURS[part], label=part)  # fmt: skip
             start += length
-        _rows(axes, [name_of(name) for name in names])
+        _rows(axes, [_shown(name) for name in names])
         axes.set_xlabel("seconds of wall time per run (mean over seeds)")
         figure.legend(loc="outside lower center", ncols=5, fontsize=8.5, columnspacing=1.0)
 
     return draw
 
 
-def leading_number(name: str) -> float | None:
-    """The number in an arm's name, such as 10 in ``"10 bits"``."""
-    found = re.search(r"\d+(?:\.\d+)?", name)
-    return float(found.group()) if found else None
+def _seconds(mean: dict[str, float], part: str) -> float:
+    if part != "rest":
+        return mean[part]
+    return max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
+
+
+def _marks(line: Any, panel: Panel) -> None:
+    """Lines at what random actions, the best constant and the best known policy score."""
+    scale = panel.scale
+    if scale is None:
+        return
+    known = ((scale.random, ":"), (scale.constant, "-."), (scale.best, "--"))
+    for policy, style in known:
+        if policy is not None:
+            line(policy.score, color=INK, linestyle=style, linewidth=0.9, alpha=0.6)
+
+
+def _shown(name: str) -> str:
+    """A name as a figure has room for it."""
+    return clean(name_of(name), 36)
 
 
 def _looks(panel: Panel) -> list[tuple[Arm, Look]]:

@@ -3,11 +3,12 @@
 The seed is the unit of replication. The interquartile mean, the stratified bootstrap, the
 probability of improvement and the performance profile follow Agarwal et al. (2021), "Deep
 Reinforcement Learning at the Edge of the Statistical Precipice". Percentile bootstrap intervals
-are too narrow with few seeds, so the t-interval stands beside them.
+are too narrow with few seeds, so the t-interval stands beside them. SciPy is imported where it is
+used: it takes longer than the rest of the package.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,13 +35,12 @@ class Interval(NamedTuple):
 
 def iqm(scores: ArrayLike, axis: int = -1) -> Float64:
     """The interquartile mean: the mean without the lowest and the highest quarter of ``scores``."""
-    values = np.sort(np.asarray(scores, dtype=np.float64), axis=axis)
-    count = values.shape[axis]
-    if count == 0:
+    from scipy.stats import trim_mean
+
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape[axis] == 0:
         raise ValueError("scores is empty")
-    cut = count // 4
-    kept = np.take(values, np.arange(cut, count - cut), axis=axis)
-    return np.asarray(kept.mean(axis=axis))
+    return np.asarray(trim_mean(values, 0.25, axis=axis))
 
 
 def pooled_iqm(strata: list[Float64]) -> Float64:
@@ -100,14 +100,51 @@ def bootstrap_curves(
 
 
 def mean_t(scores: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
-    """The mean with Student's t-interval (needs SciPy)."""
+    """The mean with Student's t-interval."""
+    from scipy.stats import t
+
     values = np.asarray(scores, dtype=np.float64)
     estimate = float(values.mean())
     if values.size < 2:
         return Interval(estimate, float("nan"), float("nan"))
-    quantile = float(_scipy_stats().t.ppf((1 + confidence) / 2, values.size - 1))
+    quantile = float(t.ppf((1 + confidence) / 2, values.size - 1))
     half = quantile * float(values.std(ddof=1)) / np.sqrt(values.size)
     return Interval(estimate, float(estimate - half), float(estimate + half))
+
+
+def paired_p(differences: ArrayLike) -> float:
+    """The two-sided p-value of Student's t-test that the mean difference is zero."""
+    from scipy.stats import t
+
+    values = np.asarray(differences, dtype=np.float64)
+    if values.size < 2:
+        return float("nan")
+    error = float(values.std(ddof=1)) / np.sqrt(values.size)
+    if error == 0.0:
+        return 1.0 if values.mean() == 0 else 0.0
+    return float(2 * t.sf(abs(float(values.mean())) / error, values.size - 1))
+
+
+def welch(scores: ArrayLike, reference: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """The difference of two means with Welch's interval, which does not pair the runs."""
+    from scipy.stats import ttest_ind
+
+    first, second = np.asarray(scores, np.float64), np.asarray(reference, np.float64)
+    estimate = float(first.mean() - second.mean())
+    if min(first.size, second.size) < 2 or not (first.std() or second.std()):
+        return Interval(estimate, float("nan"), float("nan"))
+    ends = ttest_ind(first, second, equal_var=False).confidence_interval(confidence)
+    return Interval(estimate, float(ends.low), float(ends.high))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values for a family of tests; NaN stays NaN and is no test."""
+    known = sorted((p, position) for position, p in enumerate(p_values) if p == p)
+    adjusted, highest = [float("nan")] * len(p_values), 0.0
+    for rank, (p, position) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) - rank) * p))
+        adjusted[position] = highest
+    return adjusted
 
 
 def improvement(scores: list[Float64]) -> Float64:
@@ -150,14 +187,13 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Float64:
 
 
 def clopper_pearson(successes: int, runs: int, *, confidence: float = CONFIDENCE) -> Interval:
-    """The share of successes with its exact binomial interval (needs SciPy)."""
+    """The share of successes with its exact binomial interval."""
+    from scipy.stats import binomtest
+
     if runs < 1 or not 0 <= successes <= runs:
         raise ValueError(f"successes={successes} must lie in 0..runs={runs}, and runs be positive")
-    beta = _scipy_stats().beta
-    tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, runs - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - tail, successes + 1, runs - successes)) if successes < runs else 1.0
-    return Interval(successes / runs, low, high)
+    ends = binomtest(successes, runs).proportion_ci(confidence, method="exact")
+    return Interval(successes / runs, float(ends.low), float(ends.high))
 
 
 def first_at_or_above(
@@ -171,14 +207,12 @@ def first_at_or_above(
 
 def censored_median(times: ArrayLike, reached: ArrayLike) -> float:
     """The Kaplan-Meier median of times of which some are only known to be longer; inf if open."""
-    at = np.asarray(times, dtype=np.float64)
-    event = np.asarray(reached, dtype=bool)
-    surviving = 1.0
-    for time in np.unique(at[event]):
-        surviving *= 1 - np.sum(event & (at == time)) / np.sum(at >= time)
-        if surviving <= 0.5 + 1e-12:
-            return float(time)
-    return float("inf")
+    from scipy.stats import CensoredData, ecdf
+
+    late = ~np.asarray(reached, dtype=bool)
+    surviving = ecdf(CensoredData.right_censored(np.asarray(times, dtype=np.float64), late)).sf
+    half = surviving.quantiles[surviving.probabilities <= 0.5 + 1e-12]
+    return float(half[0]) if half.size else float("inf")
 
 
 def area_under_curve(sessions: ArrayLike, scores: ArrayLike) -> float:
@@ -189,25 +223,6 @@ def area_under_curve(sessions: ArrayLike, scores: ArrayLike) -> float:
     if at.size == 1 or at[-1] == at[0]:
         return float(values[-1])
     return float(np.trapezoid(values, at) / (at[-1] - at[0]))
-
-
-def has_scipy() -> bool:
-    """Whether SciPy is there, and with it the t- and the exact binomial intervals."""
-    try:
-        _scipy_stats()
-    except ModuleNotFoundError:
-        return False
-    return True
-
-
-def _scipy_stats() -> Any:
-    try:
-        from scipy import stats
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "t- and exact binomial intervals need SciPy: pip install 'lser[report]'"
-        ) from error
-    return stats
 
 
 def _percentiles(samples: Float64, confidence: float) -> tuple[float, float]:

@@ -5,6 +5,13 @@ from typing import NamedTuple
 
 from lser.report.stats import Interval
 
+MEMORIES = (
+    *("lser", "lser-p", "lser-s", "per", "der", "der-uniform", "aer", "ser"),
+    *("her", "her-balanced", "reward-top", "random-code", "uniform"),
+)
+SIMULATORS = (
+    *("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym", "bazaar"),
+)
 INK = "#1b1f24"  # becomes the page's own text colour where a figure is inlined
 
 
@@ -69,22 +76,21 @@ def look(name: str, memory: str, position: int) -> Look:
     return Look(_RAMP[step], _MARKERS[step], 1.7)
 
 
-def number(value: float, *, sign: bool = False) -> str:
-    """A number at the precision a handful of runs deserves."""
+def number(value: float, *, sign: bool = False, digits: int | None = None) -> str:
+    """A number at the precision a handful of runs deserves, or with ``digits`` behind the point."""
     if math.isnan(value):
         return "–"
     size = abs(value)
-    digits = 3 if size < 2 else 2 if size < 100 else 0
+    if digits is None:
+        digits = 3 if size < 2 else 2 if size < 100 else 0
     text = f"{value:{'+' if sign else ''},.{digits}f}"
     return text.replace("-", "−")
 
 
-def interval(value: Interval, *, sign: bool = False) -> str:
+def interval(value: Interval, *, sign: bool = False, digits: int | None = None) -> str:
     """An estimate with its interval in brackets; the estimate alone where there is none."""
-    estimate = number(value.estimate, sign=sign)
-    if math.isnan(value.low):
-        return estimate
-    return f"{estimate} [{number(value.low, sign=sign)}, {number(value.high, sign=sign)}]"
+    estimate, low, high = (number(end, sign=sign, digits=digits) for end in value)
+    return estimate if math.isnan(value.low) else f"{estimate} [{low}, {high}]"
 
 
 def percent(share: float) -> str:

@@ -1,17 +1,29 @@
 """Tables: rows of text that become HTML, CSV, Markdown or plain text."""
 
 import csv
-import html
 import io
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lser.report.cells import Panel, Study, map_coordinates
-from lser.report.estimates import THRESHOLDS, estimates, reached, versus
-from lser.report.stats import has_scipy
-from lser.report.style import interval, name_of, number
+from lser.experiments.records import Record
+from lser.experiments.studies import ScoreScale
+from lser.report.findings import PARTS, Estimate, Finding, Measures, find_out, reached
+from lser.report.naming import clean
+from lser.report.panels import Arm, Study, studies
+from lser.report.stats import Interval
+from lser.report.style import count, interval, name_of, number
 
-PARTS = ("env", "replay", "learn", "evaluate")
-SHORT = {"above": "clearly above", "below": "clearly below", "open": "not separated"}
+SHORT = {
+    "above": "clearly above",
+    "below": "clearly below",
+    "above?": "above, not after Holm",
+    "below?": "below, not after Holm",
+    "open": "not separated",
+}
+# Cells that a spreadsheet would calculate; our own signed numbers and intervals are none.
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+\-]?[\d.,]+(e[+\-]?\d+)?( %)?( \[[+\-]?[\d.,]+, [+\-]?[\d.,]+\])?")
 
 
 @dataclass(frozen=True)
@@ -22,22 +34,23 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    marks: tuple[tuple[str, ...], ...] = ()
+    """For each cell a word that gives it a colour; nothing for a table without colours."""
+    notes: tuple[str, ...] = ()
+    """What stands under it."""
 
     def csv(self) -> str:
-        """The table as comma-separated values."""
+        """The table as comma-separated values, none of which a spreadsheet takes for a formula."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([cell.replace("−", "-") for cell in row] for row in self.rows)
+        writer.writerow(_inert(cell) for cell in self.columns)
+        writer.writerows([_inert(cell.replace("−", "-")) for cell in row] for row in self.rows)
         return buffer.getvalue()
 
     def markdown(self) -> str:
         """The table in Markdown."""
         lines = [self.columns, ("---",) * len(self.columns), *self.rows]
-        return "".join(
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n"
-            for line in lines
-        )
+        return "".join(f"| {' | '.join(_markdown(cell) for cell in line)} |\n" for line in lines)
 
     def __str__(self) -> str:
         """The table as a terminal shows it."""
@@ -53,88 +66,120 @@ class Table:
             for line in lines
         )
 
-    def html(self) -> str:
-        """The table in HTML, in a region that scrolls by itself when it is too wide."""
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
-        body = "".join(
-            f'<tr><th scope="row">{html.escape(row[0])}</th>'
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
-            + "</tr>\n"
-            for row in self.rows
-        )
-        caption = html.escape(self.caption)
-        return (
-            f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}">\n'
-            f"<table><caption>{caption}</caption>\n"
-            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
-        )
 
-
-def scores(panel: Panel, *, seed: int) -> Table:
+def scores(found: Finding) -> Table:
     """The final scores of a panel: what each arm reached, and against the reference."""
+    panel = found.panel
     against = name_of(panel.reference.name) if panel.reference else ""
-    columns = ["arm", "seeds", "IQM", "mean", "over training"]
+    columns = ["arm", "seeds", "IQM", "mean"]
+    caption = (
+        f"{panel.title}: final {name_of(panel.metric)}. IQM with 95 % bootstrap intervals, mean "
+        "with 95 % t-intervals"
+    )
     if against:
-        columns += [f"minus {against}", f"beats {against}", "reading"]
-    rows = []
-    for found in estimates(panel, seed=seed):
-        row = [
-            name_of(found.arm.name),
-            str(len(found.arm.runs)),
-            interval(found.iqm),
-            interval(found.mean),
-            interval(found.area) if found.area else "–",
-        ]
-        if found.versus is not None:
-            row += [
-                interval(found.versus.difference, sign=True),
-                interval(found.versus.improvement),
-                SHORT.get(found.versus.verdict, "too few seeds"),
-            ]
-        elif against:
-            row += ["–", "–", "reference"]
-        rows.append(tuple(row))
-    kind = "t" if has_scipy() else "bootstrap"
-    caption = (
-        f"{title(panel)}: final {name_of(panel.metric)}. IQM with 95 % bootstrap intervals; mean, "
-        f"average over training and paired difference with 95 % {kind}-intervals; "
-        f"chance that a run beats one of the reference, with 95 % bootstrap intervals."
+        columns += [f"minus {against}", "unpaired", "p, Holm", f"beats {against}", "reading"]
+        tests = sum(row.versus is not None for row in found.estimates)
+        caption += (
+            "; the paired difference (t) and the unpaired one (Welch); p of the paired t-test by "
+            f"Holm's method over the {count(tests, 'comparison')} of this table; chance that a run "
+            "beats one of the reference, with 95 % bootstrap intervals"
+        )
+    rows = tuple(_score_row(found, row, compared=bool(against)) for row in found.estimates)
+    return Table(f"{panel.name}-scores", f"{caption}.", tuple(columns), rows)
+
+
+def _score_row(found: Finding, row: Estimate, *, compared: bool) -> tuple[str, ...]:
+    first = (
+        name_of(row.arm.name), str(len(row.arm.runs)), interval(row.iqm), interval(row.mean)
+    )  # fmt: skip
+    pair = row.versus
+    if pair is None:
+        return (*first, "–", "–", "–", "–", "reference") if compared else first
+    return (
+        *first,
+        interval(pair.difference, sign=True),
+        interval(pair.unpaired, sign=True),
+        number(found.adjusted[pair.arm]),
+        interval(pair.improvement),
+        SHORT.get(found.reading(pair), "too few seeds"),
     )
-    if not against:
-        caption = caption.partition("; chance")[0].replace(" and paired difference", "") + "."
-    return Table(f"{panel.name}-scores", caption, tuple(columns), tuple(rows))
 
 
-def thresholds(panel: Panel) -> Table:
-    """How many runs ever reached a CTR, and after how many sessions."""
-    columns = ["arm"]
-    for level in THRESHOLDS:
-        columns += [f"reached {level:g}", f"median sessions to {level:g}"]
-    rows = []
-    for arm in panel.arms:
-        row = [name_of(arm.name)]
-        for level in THRESHOLDS:
-            found = reached(arm, level)
-            hits = round(found.share.estimate * found.runs)
-            low, high = number(found.share.low), number(found.share.high)
-            row += [f"{hits} of {found.runs} [{low}, {high}]", _sessions(panel, found[-1])]
-        rows.append(tuple(row))
-    caption = (
-        f"{title(panel)}: share of runs whose curve ever reached a {name_of(panel.metric)}, with "
-        "exact 95 % (Clopper-Pearson) intervals, and the Kaplan-Meier median of the sessions it "
-        "took; runs that never got there count as longer than they ran."
+def measures(found: Finding) -> Table:
+    """What else counts: the whole training, how soon, how steadily, and the trained objective."""
+    panel, scale = found.panel, found.panel.scale
+    minus = f"minus {name_of(panel.reference.name)}" if panel.reference else "minus –"
+    columns = ["arm", "over training", minus, "worst run"]
+    if scale is not None:
+        columns[1:1] = ["share of possible"]
+        columns += ["sessions to 50 %", "sessions to 90 %", "runs that fell"]
+    columns += ["reward per step", minus]
+    rows = [
+        _measure_row(found, row, measured)
+        for row, measured in zip(found.estimates, found.measures, strict=True)
+    ]
+    return Table(
+        f"{panel.name}-measures",
+        f"{panel.title}: the average over training (95 % t-intervals, paired differences), the "
+        f"worst run{_scale_words(scale)}, and the reward per step, which is what the agents are "
+        "trained on.",
+        tuple(columns),
+        tuple(rows),
     )
-    return Table(f"{panel.name}-thresholds", caption, tuple(columns), tuple(rows))
 
 
-def times(panel: Panel) -> Table:
+def _measure_row(found: Finding, row: Estimate, measured: Measures) -> tuple[str, ...]:
+    scale, cells = found.panel.scale, [name_of(row.arm.name)]
+    if scale is not None:
+        ends = Interval(*(scale.share(end) for end in row.mean))
+        cells.append(interval(ends, digits=2))
+    area, reward = measured.area_versus, measured.reward_versus
+    cells += [
+        interval(row.area) if row.area else "–",
+        interval(area.difference, sign=True) if area else "–",
+        number(measured.worst),
+    ]
+    if scale is not None:
+        cells += [_sessions(row.arm, scale.score(share)) for share in (0.5, 0.9)]
+        fell, runs = measured.fallen, sum(bool(run.curve) for run in row.arm.runs)
+        cells.append(f"{round(fell.estimate * runs)} of {runs}" if fell else "–")
+    cells.append(interval(measured.reward) if measured.reward else "–")
+    cells.append(interval(reward.difference, sign=True) if reward else "–")
+    return tuple(cells)
+
+
+def _sessions(arm: Arm, threshold: float) -> str:
+    """How many runs reached a score, and the median of the sessions it took."""
+    if not arm.areas:
+        return "–"
+    share = reached(arm, threshold)
+    hits = f"{round(share.share.estimate * share.runs)} of {share.runs}"
+    median = share.median_sessions
+    return f"{hits}, {'–' if median == float('inf') else f'{median:,.0f}'}"
+
+
+def _scale_words(scale: ScoreScale | None) -> str:
+    if scale is None:
+        return ""
+    constant = f", {scale.constant.name} {number(scale.constant.score)}" if scale.constant else ""
+    return (
+        f", the place between {scale.random.name} ({number(scale.random.score)}: 0) and "
+        f"{scale.best.name} ({number(scale.best.score)}: 1){constant}; how many runs ever reached "
+        "50 and 90 % of that way with the Kaplan-Meier median of the sessions it took, and how "
+        "many ended more than a tenth of it below their best evaluation"
+    )
+
+
+def times(found: Finding) -> Table:
     """Where the time of a run goes, averaged over seeds."""
-    columns = ("memory", "seeds", "wall, s", "CPU, s", *(f"{part}, %" for part in PARTS), "rest, %")
+    panel = found.panel
+    columns = (
+        *("memory", "seeds", "wall, s", "CPU, s", "replay, µs per update"),
+        *(*(f"{part}, %" for part in PARTS), "rest, %"),
+    )
     rows = []
-    for arm in panel.arms:
-        mean = mean_times(panel, arm.name)
-        if not mean:
-            continue
+    for arm in (arm for arm in panel.arms if arm.name in found.times):
+        mean = found.times[arm.name]
         shares = [100 * mean[part] / mean["wall"] for part in PARTS]
         rows.append(
             (
@@ -142,86 +187,144 @@ def times(panel: Panel) -> Table:
                 str(len(arm.runs)),
                 f"{mean['wall']:,.1f}",
                 f"{mean['cpu']:,.1f}",
+                f"{1e6 * mean['replay'] / mean['updates']:,.0f}" if mean["updates"] else "–",
                 *(f"{share:.1f}" for share in (*shares, max(0.0, 100 - sum(shares)))),
             )
         )
     caption = (
-        f"{title(panel)}: seconds of one run (mean over seeds) and the shares of its wall time. "
-        "Runs of a study share a machine, so compare shares and ratios, not seconds."
+        f"{panel.title}: seconds of one run (mean over seeds) and the shares of its wall time. "
+        "Runs of a study share a machine, and sessions differ in length with the policy: compare "
+        "the time per update and the shares, not seconds."
     )
     return Table(f"{panel.name}-times", caption, columns, tuple(rows))
 
 
-def mean_times(panel: Panel, name: str) -> dict[str, float]:
-    """The mean time of each part over the runs of an arm; empty where none was recorded.
-
-    Runs of a fleet share their time with others and are left out.
-    """
-    arm = panel.arm(name)
-    runs = [run for run in (arm.runs if arm else ()) if not run.shared]
-    found = [run.final["times"] for run in runs if run.final and run.final.get("times")]
-    if not found:
-        return {}
-    return {
-        part: sum(float(entry.get(part, 0.0)) for entry in found) / len(found)
-        for part in (*PARTS, "wall", "cpu")
-    }
-
-
-def map_table(study: Study, against: str, *, seed: int) -> Table:
-    """LSER minus another memory in every cell of the Bazaar map."""
+def map_table(panels: Sequence[Finding], against: str) -> Table:
+    """LSER minus another memory in every cell of a map."""
     rows = []
-    for panel in study.panels:
-        arm, other = panel.arm("lser"), panel.arm(against)
-        if arm is None or other is None:
+    for found in panels:
+        pair = found.against("lser", against)
+        arm, other = found.panel.arm("lser"), found.panel.arm(against)
+        if pair is None or arm is None or other is None:
             continue
-        found = versus(arm, other, seed=seed, key=panel.name)
-        sparsity, dependence = map_coordinates(arm.runs[0])
         rows.append(
             (
-                f"{sparsity:g}, {dependence:g}",
-                str(found.pairs),
+                ", ".join(f"{value:g}" for value in found.panel.coordinates),
+                str(pair.pairs),
                 number(float(arm.values.mean())),
                 number(float(other.values.mean())),
-                interval(found.difference, sign=True),
-                SHORT.get(found.verdict, "too few seeds"),
+                interval(pair.difference, sign=True),
+                SHORT.get(pair.verdict, "too few seeds"),
             )
         )
-    other_name = name_of(against)
-    columns = ("sparsity, state dependence", "seeds", "LSER", other_name, "difference", "reading")
+    panel, other_name = panels[0].panel, name_of(against)
+    axes = ", ".join(axis.name.partition(" (")[0] for axis in panel.spec.panel_by)
+    columns = (axes, "seeds", "LSER", other_name, "difference", "reading")
     caption = (
-        f"Bazaar: mean final scores of LSER and {other_name}, and the paired difference with its "
-        "95 % interval."
+        f"{name_of(panel.simulator)}: mean final scores of LSER and {other_name}, and the paired "
+        "difference with its 95 % interval."
     )
     return Table(f"bazaar-map-{against}", caption, columns, tuple(rows))
 
 
-def left_out(found: list[Study]) -> Table:
-    """The runs the report does not use, each with the reason."""
+def left_out(found: Sequence[Study]) -> Table:
+    """The runs the report does not use, each with where it lies and the reason."""
     rows = tuple(
-        (study.name or "runs", name_of(run.simulator), run.label, str(run.seed), reason)
+        (
+            clean(study.name) or "runs",
+            name_of(clean(run.simulator)) or "–",
+            clean(run.label) or "–",
+            str(run.seed) if run.experiment else "–",
+            clean(run.where),
+            reason,
+        )
         for study in found
         for run, reason in study.left_out
     )
-    columns = ("study", "simulator", "arm", "seed", "why")
+    columns = ("study", "simulator", "arm", "seed", "record", "why")
     return Table("left-out", "Runs that were left out, and why.", columns, rows)
 
 
-def place(panel: Panel) -> str:
-    """Where a panel was measured: the simulator and what else was set."""
-    where = name_of(panel.simulator)
-    return f"{where}, {name_of(panel.setting)}" if panel.setting else where
+def summary_table(records: Iterable[Record], *, seed: int = 0) -> Table:
+    """One row per cell over all studies, for a terminal or a README."""
+    rows = [
+        (
+            found.panel.study or "runs",
+            found.panel.place,
+            name_of(row.arm.name),
+            str(len(row.arm.runs)),
+            name_of(found.panel.metric),
+            interval(row.iqm),
+            interval(row.mean),
+            interval(row.versus.difference, sign=True) if row.versus else "–",
+        )
+        for study in find_out(studies(records), seed=seed)
+        for found in study.panels
+        for row in found.estimates
+    ]
+    columns = ("study", "where", "arm", "seeds", "metric", "IQM", "mean", "minus reference")
+    caption = "Final scores with 95 % intervals: IQM (bootstrap), mean and paired difference (t)."
+    return Table("summary", caption, columns, tuple(rows))
 
 
-def title(panel: Panel) -> str:
-    """The place of a panel with the length of its runs."""
-    length = max(run.experiment.get("sessions", 0) for arm in panel.arms for run in arm.runs)
-    where = place(panel)
-    return f"{where}, {length:,} sessions" if length and "sessions" not in panel.setting else where
+def numbers_table(records: Iterable[Record], *, seed: int = 0) -> Table:
+    """One row per cell over all studies, every estimate and interval end in a column of its own."""
+    estimated = (
+        *("iqm", "mean", "over_training", "difference", "improvement", "unpaired"),
+        *("reward_per_step", "reward_difference"),
+    )
+    columns = (
+        *("study", "simulator", "setting", "arm", "memory", "metric", "seeds", "reference"),
+        *("pairs", "verdict", "p", "p_holm", "worst", "share_of_possible"),
+        *(f"{name}{end}" for name in estimated for end in ("", "_low", "_high")),
+    )
+    rows = tuple(
+        _numbers(found, row, measured)
+        for study in find_out(studies(records), seed=seed)
+        for found in study.panels
+        for row, measured in zip(found.estimates, found.measures, strict=True)
+    )
+    return Table("numbers", "Every estimate of the report.", columns, rows)
 
 
-def _sessions(panel: Panel, median: float) -> str:
-    if median != float("inf"):
-        return f"{median:,.0f}"
-    longest = max(run.curve[-1]["sessions"] for arm in panel.arms for run in arm.runs if run.curve)
-    return f"> {longest:,.0f}"
+def _numbers(found: Finding, row: Estimate, measured: Measures) -> tuple[str, ...]:
+    panel, against, reward = found.panel, row.versus, measured.reward_versus
+    paired = (against.difference, against.improvement, against.unpaired) if against else (None,) * 3
+    reading = (
+        (against.reference, str(against.pairs), found.reading(against))
+        if against
+        else ("", "", "reference" if panel.reference else "")
+    )
+    scale = panel.scale
+    single = (
+        against.p if against else None,
+        found.adjusted[row.arm.name] if against else None,
+        measured.worst,
+        scale.share(row.mean.estimate) if scale else None,
+    )
+    rewards = (measured.reward, reward.difference if reward else None)
+    values = (row.iqm, row.mean, row.area, *paired, *rewards)
+    return (
+        *(panel.study, panel.simulator, panel.setting, row.arm.name),
+        *(row.arm.memory, panel.metric, str(len(row.arm.runs)), *reading),
+        *(_plain(value) for value in single),
+        *(cell for value in values for cell in _cells(value)),
+    )
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.6g}"
+
+
+def _cells(value: Interval | None) -> list[str]:
+    if value is None:
+        return ["", "", ""]
+    return [_plain(end) for end in value]
+
+
+def _inert(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def _markdown(cell: str) -> str:
+    return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

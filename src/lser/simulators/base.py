@@ -7,7 +7,6 @@ for (seeding, autoreset, argument checks, rendering, saving) is here, once.
 
 import copy
 import dataclasses
-import difflib
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import gymnasium as gym
@@ -17,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from lser.params import make_params
 from lser.types import Bool, Float32
 
 Info = dict[str, NDArray[Any]]
@@ -38,6 +38,14 @@ class Anchor(NamedTuple):
     source: str
 
 
+class Lengths(NamedTuple):
+    """How many sessions a study on a simulator lasts, by its scale."""
+
+    quick: int
+    medium: int
+    paper: int
+
+
 class Outcome(NamedTuple):
     """What one step brought to every user."""
 
@@ -49,8 +57,17 @@ class Outcome(NamedTuple):
 class Simulator(Protocol):
     """Pure batched dynamics. `Users` is a dataclass whose fields all have a leading users axis."""
 
-    Params: ClassVar[type]
+    params_type: ClassVar[type]
     metric: ClassVar[Metric]
+    goals: ClassVar[tuple[float, ...]]
+    """Thresholds of the reward that hindsight takes for goals: clicks on a page, or the like."""
+    session_length: ClassVar[float]
+    """Pages per session of random actions: what plans of updates and annealing count with."""
+    lengths: ClassVar[Lengths]
+    capacity: ClassVar[int]
+    """Transitions that a memory holds in studies."""
+    medium_updates: ClassVar[float]
+    """Updates per step of studies below the paper's scale, equal for every memory."""
     single_observation_space: gym.Space[Float32]
     single_action_space: gym.Space[Any]
 
@@ -77,19 +94,24 @@ class Simulator(Protocol):
         ...
 
 
-def make_params(kind: Any, params: Any, overrides: dict[str, Any]) -> Any:
-    """`params` (or the defaults) with `overrides`; unknown names are errors that say what is."""
-    known = [field.name for field in dataclasses.fields(kind)]
-    for name in overrides:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(known)}"
-            raise ValueError(f"unknown parameter {name!r}{hint}")
-    if params is None:
-        return kind(**overrides)
-    if not isinstance(params, kind):
-        raise ValueError(f"params must be a {kind.__qualname__}, got {params!r}")
-    return dataclasses.replace(params, **overrides)
+class Facts(NamedTuple):
+    """What experiments ask of a simulator beside its dynamics."""
+
+    goals: tuple[float, ...]
+    session_length: float
+    lengths: Lengths
+    capacity: int
+    medium_updates: float
+
+
+def facts_of(env: Any) -> Facts:
+    """The facts of a vector environment's class; guesses for one of somebody else's."""
+    simulator = getattr(env, "simulator_type", env)
+    guesses = Facts((1.0,), 100.0, Lengths(30, 300, 1_000), 100_000, 1.0)
+    known: dict[str, Any] = {
+        name: getattr(simulator, name, guess) for name, guess in guesses._asdict().items()
+    }
+    return Facts(**known)
 
 
 def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
@@ -129,7 +151,7 @@ class _Batched:
     simulator_type: ClassVar[type[Simulator]]
 
     def __init__(self, params: Any, overrides: dict[str, Any]) -> None:
-        self.params = make_params(self.simulator_type.Params, params, overrides)
+        self.params = make_params(self.simulator_type.params_type, params, overrides)
         self.simulator = self.simulator_type(self.params)
         self.users: Any = None
         self.last_info: Info | None = None

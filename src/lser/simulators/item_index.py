@@ -1,7 +1,6 @@
 """Which k items score highest for a weight vector: exact for small catalogues, faiss for large."""
 
-from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,38 +23,13 @@ class ItemIndex(Protocol):
         ...
 
 
-@cache
-def _select() -> Any:
-    """The compiled selection kernel; Numba is imported when a catalogue is first searched."""
-    import numba
-
-    @numba.njit(cache=True)
-    def select(scores: Any, k: int) -> Any:
-        n, m = scores.shape
-        best = np.empty((n, k), np.intp)
-        value = np.empty(k, scores.dtype)
-        for row in range(n):
-            value[:] = -np.inf
-            best[row] = 0
-            for item in range(m):
-                score = scores[row, item]
-                if score > value[k - 1]:  # strict: ties stay with the lower index
-                    place = k - 1
-                    while place > 0 and score > value[place - 1]:
-                        value[place] = value[place - 1]
-                        best[row, place] = best[row, place - 1]
-                        place -= 1
-                    value[place] = score
-                    best[row, place] = item
-        return best
-
-    return select
-
-
 class ExactIndex:
-    """A scan over all items; ties go to the lower index, as in `slate.top_k`."""
+    """A scan over all items; ties go to the lower index."""
 
     def __init__(self, features: Float32) -> None:
+        from lser.simulators.top_k import top_k  # Numba is loaded when a catalogue is searched
+
+        self._top_k = top_k
         self._transposed = np.ascontiguousarray(features.T)  # (d, M)
 
     def search(self, weights: Float32, k: int) -> Ids:
@@ -65,7 +39,7 @@ class ExactIndex:
         found = np.empty((len(weights), k), np.intp)
         for start in range(0, len(weights), rows):
             block = slice(start, start + rows)
-            found[block] = _select()(weights[block] @ self._transposed, k)
+            found[block] = self._top_k(weights[block] @ self._transposed, k)
         return found
 
 

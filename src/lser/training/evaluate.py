@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from lser.agents.base import Agent
+from lser.agents.protocol import Agent
 from lser.simulators.base import Metric
 
 REWARD_PER_STEP = Metric("reward_per_step", "reward", "steps")

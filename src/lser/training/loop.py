@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from lser.agents.base import Agent, Learned
-from lser.replay.base import Replay
+from lser.agents.protocol import Agent, Learned
+from lser.replay.protocol import Replay
 from lser.training.traffic import Arrival, Horizon, Traffic
 from lser.types import Batch, Bool, Float32
 

@@ -1,0 +1,138 @@
+"""The knobs of every agent, as plain data: nothing heavy is imported here."""
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Literal
+
+Critic = Literal["joint", "late-action", "product"]
+ValueBound = Literal["auto"] | tuple[float, float] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCriticParams:
+    """What DDPG, TD3 and SAC have in common."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers of actor and critics."""
+    actor_lr: float = 1e-3
+    critic_lr: float = 1e-3
+    discount: float = 0.99
+    tau: float = 0.005
+    """Share of the way the target networks move at each update."""
+    critic: Critic = "joint"
+    """Where the action enters: beside the observation, at the second layer (the release's), or in
+    a tower of its own whose outputs multiply the observation's."""
+    norm_gain: Literal["ones", "uniform"] = "ones"
+    """How the gains of LayerNorm start: at 1, or drawn from U(0, 1) as in the release."""
+    value_bound: ValueBound = None
+    """Clip targets to these two numbers, or ("auto") to what the rewards seen so far allow."""
+    preactivation_penalty: float = 0.0
+    """Weight of the squared output before tanh in the actor's loss: against saturated actions."""
+    diagnose_every: int = 200
+    """Updates between two looks at the critic's values (0: never)."""
+    normalise: bool = False
+    """Standardise observations before they enter the networks."""
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden must name at least one positive width, got {self.hidden}")
+        _positive(self, "actor_lr", "critic_lr")
+        if not 0 <= self.discount <= 1:
+            raise ValueError(f"discount must be in [0, 1], got {self.discount}")
+        if not 0 < self.tau <= 1:
+            raise ValueError(f"tau must be in (0, 1], got {self.tau}")
+        if self.critic not in ("joint", "late-action", "product"):
+            raise ValueError(f"critic must be joint, late-action or product, got {self.critic!r}")
+        if self.critic == "late-action" and len(self.hidden) < 2:
+            raise ValueError(f"critic='late-action' needs two hidden layers, got {self.hidden}")
+        if self.norm_gain not in ("ones", "uniform"):
+            raise ValueError(f"norm_gain must be ones or uniform, got {self.norm_gain!r}")
+        if self.diagnose_every < 0:
+            raise ValueError(f"diagnose_every must not be negative, got {self.diagnose_every}")
+        _not_negative(self, "preactivation_penalty")
+        _check_bound(self.value_bound)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyParams(ActorCriticParams):
+    """What DDPG and TD3 have in common: noise on a deterministic actor."""
+
+    noise_theta: float = 1.0
+    """Pull of the noise to 0 at every step: white at 1, Ornstein-Uhlenbeck below."""
+    noise_sigma: float = 1.0
+    noise_scale: float = 0.1
+    """Scale of the noise, in units of half the action's range."""
+    noise_reset: bool = True
+    """Whether the noise of a stream returns to 0 when its session ends."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.noise_theta <= 1:
+            raise ValueError(f"noise_theta must be in (0, 1], got {self.noise_theta}")
+        _not_negative(self, "noise_sigma", "noise_scale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DDPGParams(NoisyParams):
+    """Deep deterministic policy gradient, as in the paper."""
+
+    actor_lr: float = 1e-4
+    tau: float = 0.001
+    noise_theta: float = 0.15
+    noise_sigma: float = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TD3Params(NoisyParams):
+    """Twin critics, delayed policy, smoothed targets; its own paper's rates."""
+
+    delay: int = 2
+    """The actor and the targets move at every `delay`-th update."""
+    smoothing: float = 0.2
+    """Deviation of the noise on the target action, in units of half the action's range."""
+    smoothing_clip: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.delay < 1:
+            raise ValueError(f"delay must be at least 1, got {self.delay}")
+        _not_negative(self, "smoothing", "smoothing_clip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACParams(ActorCriticParams):
+    """Soft actor-critic with a learned temperature."""
+
+    actor_lr: float = 3e-4
+    critic_lr: float = 3e-4
+    temperature: float = 1.0
+    temperature_lr: float = 3e-4
+    target_entropy: float | None = None
+    """Of the action in units of half its range; by default minus the action's dimension."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "temperature", "temperature_lr")
+
+
+def _positive(params: object, *names: str) -> None:
+    for name in names:
+        if not 0 < getattr(params, name) < inf:
+            raise ValueError(f"{name} must be positive, got {getattr(params, name)}")
+
+
+def _not_negative(params: object, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(params, name) < inf:
+            raise ValueError(f"{name} must not be negative, got {getattr(params, name)}")
+
+
+def _check_bound(bound: ValueBound) -> None:
+    if bound is None or bound == "auto":
+        return
+    if isinstance(bound, str) or len(bound) != 2 or not all(map(isfinite, bound)):
+        raise ValueError(f"value_bound must be None, 'auto' or two numbers, got {bound!r}")
+    if not bound[0] < bound[1]:
+        raise ValueError(f"value_bound must be a lower and a higher number, got {bound}")

@@ -1,0 +1,37 @@
+"""Agents back from the files that `agent.save` wrote."""
+
+from pathlib import Path
+from typing import Any
+
+from lser import files
+from lser.agents.actor_critic import ActorCritic
+from lser.agents.ddpg import DDPG
+from lser.agents.sac import SAC
+from lser.agents.td3 import TD3
+
+KINDS: dict[str, type[ActorCritic]] = {kind.__name__: kind for kind in (DDPG, TD3, SAC)}
+
+
+def load_agent(path: str | Path, *, device: str | None = None) -> ActorCritic:
+    """The agent that `save` wrote, which goes on where it stood; on another `device` if given."""
+    kind, state = files.load(path)
+    if kind not in KINDS:
+        raise ValueError(f"{path} holds a {kind!r}, not an agent ({', '.join(KINDS)})")
+    try:
+        config, arrays = state.config, state.arrays
+        knobs = config["params"]
+        if not isinstance(knobs, dict):
+            raise TypeError("params")
+        named: dict[str, Any] = {name: _tuple(value) for name, value in knobs.items()}
+        if device is not None:
+            named["device"] = device
+        bounds = arrays["action_low"], arrays["action_high"]
+        agent = KINDS[kind](int(str(config["observation_dim"])), *bounds, **named)
+        agent.load_state_dict(files.restore(config["state"], arrays))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} holds no whole {kind}: {error!r}") from None
+    return agent
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,338 @@
+"""G learners as one: an update is the same few dozen operations however many they are.
+
+On a CUDA device an update is one captured graph, which runs beside the CPU: `launch` does not wait,
+`found` does, and the next batches are staged in other pinned buffers meanwhile. On the CPU the
+learners take turns: side by side their arrays would only leave the cache.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lser.agents.actor_critic import ActorCritic
+from lser.agents.kernels import STACKED, fused
+from lser.agents.learner import Learner, Member, Plan, Update
+from lser.agents.minibatch import BatchShape, HostBatches, Minibatch, minibatch
+from lser.types import Bool, Float32
+
+log = logging.getLogger("lser")
+
+WARM_UPS = 3  # updates without active agents before a capture: libraries allocate outside of it
+
+
+class Crew(NamedTuple):
+    """Agents to be stacked: what they have in common, and each as its learner sees it."""
+
+    learner_type: type[Learner]
+    observation_dim: int
+    members: list[Member]
+
+    @classmethod
+    def of(cls, agents: Sequence[ActorCritic]) -> "Crew":
+        """The `agents`, if they can be stacked; ValueError if not."""
+        kinds = {kind(agent) for agent in agents}
+        if len(kinds) != 1:
+            raise ValueError(f"agents must have equal architectures, got {sorted(map(str, kinds))}")
+        members = [agent.member for agent in agents]
+        return cls(agents[0].learner_type, agents[0].observation_dim, members)
+
+    def batch_shape(self, rows: int) -> BatchShape:
+        """The sizes of the batches of one update of all."""
+        sizes = self.observation_dim, len(self.members[0].low), self.learner_type.normals
+        return BatchShape(len(self.members), rows, *sizes)
+
+
+def kind(agent: object) -> tuple[object, ...]:
+    """What agents must have in common to be stacked; ValueError if this one cannot be."""
+    if not isinstance(agent, ActorCritic):
+        raise ValueError(f"only DDPG, TD3 and SAC can be stacked, got {type(agent).__name__}")
+    if agent.device.type != "cpu":
+        raise ValueError(f"agents to be stacked must be on the CPU, got {agent.device}")
+    params = agent.params
+    smoothing = getattr(params, "smoothing", 0.0), getattr(params, "smoothing_clip", 0.0)
+    shape = agent.observation_dim, agent.action_dim, params.hidden, params.critic
+    return (type(agent).__name__, *shape, params.preactivation_penalty, *smoothing)
+
+
+class Found(NamedTuple):
+    """What the last update of every agent found, on the host."""
+
+    errors: Float32  # (G, b)
+    critic_loss: Float32  # (G,)
+    values: Float32 | None  # (G, 6), where it was time to look at them
+
+
+class Stack(Protocol):
+    """The learners of a crew, with the batches of their updates in buffers on the host."""
+
+    batches: list[HostBatches]
+
+    def launch(self, active: Bool, buffer: int) -> None:
+        """Start an update of the agents in `active` (G,) on what lies in that buffer."""
+        ...
+
+    def found(self) -> Found:
+        """Wait for the last update; its result is valid until the next `launch`."""
+        ...
+
+    def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
+        """Actions (G, N, A), before noise, for observations (G, N, O).
+
+        `normals` (G, A, N) are the draws of stochastic policies.
+        """
+        ...
+
+    def actor(self, slot: int) -> Float32:
+        """One agent's actor, (P,): all that acting needs."""
+        ...
+
+    def state(self, slot: int) -> dict[str, Any]:
+        """One agent's learner, as its `state_dict`."""
+        ...
+
+    def load(self, slot: int, state: dict[str, Any]) -> None:
+        """Continue one agent's learner from its `state_dict`."""
+        ...
+
+
+def make_stack(
+    crew: Crew, batch_size: int, device: str, buffers: Sequence[Tensor] | None = None
+) -> Stack:
+    """The learners of `crew` on `device`; `buffers` are on the host, two by default."""
+    shape = crew.batch_shape(batch_size)
+    given = buffers or [torch.zeros(shape.floats) for _ in range(2)]
+    if torch.device(device).type == "cpu":
+        return Turns(crew, shape, given)
+    return DeviceStack(crew, shape, given, torch.device(device))
+
+
+class Turns:
+    """Learners on the CPU, one after another."""
+
+    def __init__(self, crew: Crew, shape: BatchShape, buffers: Sequence[Tensor]) -> None:
+        """Make a learner for every member."""
+        self.batches = [HostBatches(shape, buffer) for buffer in buffers]
+        self._data = [_unstacked(minibatch(shape, buffer)) for buffer in buffers]
+        cpu = torch.device("cpu")
+        self.learners = [
+            crew.learner_type(crew.observation_dim, [member], device=cpu) for member in crew.members
+        ]
+        count = len(crew.members)
+        errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
+        self._found = Found(errors, loss, None)
+
+    @torch.inference_mode()
+    def launch(self, active: Bool, buffer: int) -> None:
+        """Update the agents in `active` (G,) on what lies in that buffer."""
+        values = np.full((len(active), 6), np.nan, np.float32)
+        for slot in map(int, np.flatnonzero(active)):
+            rewards = self.batches[buffer].rewards(slot)
+            update = self.learners[slot].update_alone(self._data[buffer][slot], rewards)
+            self._found.errors[slot] = update.errors.numpy()
+            self._found.critic_loss[slot] = update.critic_loss
+            if update.values is not None:
+                values[slot] = update.values.numpy()
+        looked = not np.isnan(values).all()
+        self._found = self._found._replace(values=values if looked else None)
+
+    def found(self) -> Found:
+        """The result of the last update."""
+        return self._found
+
+    @torch.inference_mode()
+    def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
+        """Actions (G, N, A), before noise, for observations (G, N, O)."""
+        chosen = []
+        for slot, learner in enumerate(self.learners):
+            normal = None if normals is None else torch.from_numpy(normals[slot]).t()
+            chosen.append(learner.choose(torch.from_numpy(observations[slot]), normal).numpy())
+        return np.stack(chosen)
+
+    def actor(self, slot: int) -> Float32:
+        """One agent's actor, (P,)."""
+        found: Float32 = self.learners[slot].actor.vector.numpy().copy()
+        return found
+
+    def state(self, slot: int) -> dict[str, Any]:
+        """One agent's learner, as its `state_dict`."""
+        return self.learners[slot].state_dict()
+
+    def load(self, slot: int, state: dict[str, Any]) -> None:
+        """Continue one agent's learner from its `state_dict`."""
+        self.learners[slot].load_state_dict(state)
+
+
+def _unstacked(data: Minibatch) -> list[Minibatch]:
+    """Views of every agent's part."""
+    found = []
+    for slot in range(len(data.reward)):
+        fields: list[Any] = [field[slot] for field in data[:-1]]
+        found.append(Minibatch._make([*fields, tuple(draw[slot] for draw in data.normals)]))
+    return found
+
+
+class DeviceStack:
+    """Learners stacked on one device, with their arrays side by side."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        shape: BatchShape,
+        buffers: Sequence[Tensor],
+        device: torch.device,
+        *,
+        capture: bool = True,
+        compiled: bool = True,
+    ) -> None:
+        """Make room on `device`; with `capture` and CUDA an update is one graph."""
+        self.device, count = device, len(crew.members)
+        self._cuda = device.type == "cuda"
+        if self._cuda:
+            torch.set_float32_matmul_precision("highest")
+        kernels = fused() if self._cuda and compiled else STACKED
+        self.learner = crew.learner_type(
+            crew.observation_dim, crew.members, device=device, kernels=kernels
+        )
+        self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
+        self._device_batches = torch.zeros(shape.floats, device=device)
+        self._data = minibatch(shape, self._device_batches)
+        names = len(self.learner.numbers)
+        self._host_numbers = [self._pinned(torch.zeros(names, count)) for _ in buffers]
+        self._numbers = torch.zeros(names, count, device=device)
+        self.learner.set_control(self._numbers)
+        self._host_found = self._pinned(torch.zeros(count, shape.rows + 1))
+        self._host_values = self._pinned(torch.zeros(count, 6))
+        self._looked = False
+        self._capturing = capture and self._cuda
+        self._graphs: dict[tuple[bool, bool], tuple[Any, Update]] = {}
+        self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
+        self._done = torch.cuda.Event() if self._cuda else None
+        self._copied = [torch.cuda.Event() for _ in buffers] if self._cuda else []
+
+    @torch.no_grad()
+    def launch(self, active: Bool, buffer: int) -> None:
+        """Start an update of the agents in `active` (G,) on what lies in that buffer; do not wait.
+
+        The buffer may be filled again once `found` or `choose` of a later call has returned.
+        """
+        plan = self.learner.plan(active, self.batches[buffer].rewards)
+        if self._cuda:
+            self._copied[buffer].synchronize()  # the last copy of this buffer's numbers
+        self._host_numbers[buffer].numpy()[:] = plan.numbers
+        self._numbers.copy_(self._host_numbers[buffer], non_blocking=True)
+        self._device_batches.copy_(self.batches[buffer].buffer, non_blocking=True)
+        if self._cuda:
+            self._copied[buffer].record()
+        update = self._update(plan)
+        self._host_found[:, :-1].copy_(update.errors, non_blocking=True)
+        self._host_found[:, -1].copy_(update.critic_loss, non_blocking=True)
+        self._looked = update.values is not None
+        if update.values is not None:
+            self._host_values.copy_(update.values, non_blocking=True)
+        if self._done is not None:
+            self._done.record()
+
+    def found(self) -> Found:
+        """Wait for the last update; its result is valid until the next `launch`."""
+        if self._done is not None:
+            self._done.synchronize()
+        numbers: Float32 = self._host_found.numpy()
+        values: Float32 | None = self._host_values.numpy() if self._looked else None
+        return Found(numbers[:, :-1], numbers[:, -1], values)
+
+    def _update(self, plan: Plan) -> Update:
+        def work() -> Update:
+            return self.learner.update(self._data, actor=plan.actor, diagnose=plan.diagnose)
+
+        key = plan.actor, plan.diagnose
+        if self._capturing and key not in self._graphs:
+            self._graphs[key] = self._captured(work)
+        graph, result = self._graphs.get(key, (None, None))
+        if graph is None or result is None:
+            return work()
+        graph.replay()
+        return result
+
+    def _captured(self, work: Callable[[], Update]) -> tuple[Any, Any]:
+        """The work as a graph; no agent is active meanwhile, so nothing changes."""
+        numbers = self._numbers.clone()
+        batches = self._device_batches.clone()  # an update fills in actions
+        self._numbers[:2] = 0
+        try:
+            graph, result = capture_graph(work)
+        except Exception as error:  # of torch.compile, Triton or CUDA: any kind
+            log.warning("an update could not be captured, it runs eagerly: %s", error)
+            graph, result = None, None
+        self._numbers.copy_(numbers)
+        self._device_batches.copy_(batches)
+        return graph, result
+
+    @torch.no_grad()
+    def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
+        """Actions (G, N, A), before noise, for observations (G, N, O)."""
+        seen = torch.from_numpy(observations)
+        drawn = None if normals is None else torch.from_numpy(normals)
+        if not self._capturing:
+            given = None if drawn is None else drawn.to(self.device).mT
+            action = self.learner.choose(seen.to(self.device), given)
+        else:
+            if self._acting is None or self._acting[1].shape != seen.shape:
+                self._acting = self._capture_acting(seen, drawn)
+            graph, static, static_normals, action = self._acting
+            static.copy_(seen)
+            if static_normals is not None and drawn is not None:
+                static_normals.copy_(drawn)
+            graph.replay()
+        chosen: Float32 = action.cpu().numpy()
+        return chosen
+
+    def _capture_acting(
+        self, seen: Tensor, drawn: Tensor | None
+    ) -> tuple[Any, Tensor, Tensor | None, Tensor]:
+        static = seen.to(self.device)
+        normals = None if drawn is None else drawn.to(self.device)
+        given = None if normals is None else normals.mT
+        graph, action = capture_graph(lambda: self.learner.choose(static, given))
+        return graph, static, normals, action
+
+    def actor(self, slot: int) -> Float32:
+        """One agent's actor, (P,)."""
+        found: Float32 = self.learner.actor.vector[slot].cpu().numpy()
+        return found
+
+    def state(self, slot: int) -> dict[str, Any]:
+        """One agent's learner, as its `state_dict`."""
+        return self.learner.state_dict(slot)
+
+    def load(self, slot: int, state: dict[str, Any]) -> None:
+        """Continue one agent's learner from its `state_dict`."""
+        self.learner.load_state_dict(state, slot)
+
+    def _pinned(self, tensor: Tensor) -> Tensor:
+        return pinned(tensor) if self._cuda else tensor
+
+
+def pinned(tensor: Tensor) -> Tensor:
+    """`tensor` with its memory locked in place, so that the device copies from it by itself."""
+    code = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.nbytes, 0)
+    if int(code) != 0:
+        log.warning("host memory could not be pinned (code %s): copies will wait", int(code))
+    return tensor
+
+
+def capture_graph(work: Callable[[], Any]) -> tuple[Any, Any]:
+    """A CUDA graph of `work`, and what it returned while it was recorded."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UPS):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+    return graph, result

@@ -1,0 +1,141 @@
+"""Checks on arguments, one set for all layers: the right value, or a ValueError that says why."""
+
+import math
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lser.types import Bool, Float32, Float64, Int64
+
+Choice = TypeVar("Choice", bound=str)
+_FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
+
+
+def check_count(name: str, value: object, *, low: int = 1, high: int | None = None) -> int:
+    """An integer from `low` to `high`, or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if value < low or (high is not None and value > high):
+        span = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be {span}, got {value}")
+    return int(value)
+
+
+def check_fraction(name: str, value: object) -> float:
+    """A number in [0, 1], or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    if not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be in [0, 1], got {value}")
+    return float(value)
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    above: bool = False,
+) -> float:
+    """A finite number from `low` (more than `low` with `above`) to `high`, or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not math.isfinite(number) or not low <= number <= high or (above and number == low):
+        limit = f" and {'>' if above else '>='} {low:g}" if low > -math.inf else ""
+        limit += f" and <= {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name} must be finite{limit}, got {value}")
+    return number
+
+
+def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
+    """One of `choices`, or ValueError."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_sample(batch_size: object, size: int) -> int:
+    """The batch size asked of a memory holding `size` transitions, or ValueError."""
+    if size == 0:
+        raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
+    return check_count("batch_size", batch_size)
+
+
+def check_feedback(ids: ArrayLike, td_errors: ArrayLike) -> tuple[Int64, Float64]:
+    """Ids and finite TD errors of equal length, (n,) each, or ValueError."""
+    names, errors = np.asarray(ids), np.asarray(td_errors, dtype=np.float64)
+    if names.ndim != 1 or (names.size and not np.issubdtype(names.dtype, np.integer)):
+        raise ValueError(f"ids must be integers (n,), got shape {names.shape} of {names.dtype}")
+    if errors.shape != names.shape:
+        raise ValueError(f"td_errors has shape {errors.shape}, expected {names.shape} as ids")
+    if not np.isfinite(errors).all():
+        raise ValueError(f"td_errors must be finite, got {errors[~np.isfinite(errors)][0]}")
+    return names.astype(np.int64), errors
+
+
+def plain_floats(value: ArrayLike) -> Float32:
+    """`value` as a float32 array that a kernel takes as it is; nothing about it is checked."""
+    if type(value) is np.ndarray and value.dtype is _FLOAT32 and value.flags.carray:
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"expected real numbers, got {array.dtype}")
+    with np.errstate(over="ignore"):
+        return np.array(array, np.float32, order="C")
+
+
+def plain_flags(value: ArrayLike) -> Bool:
+    """`value` as a boolean array that a kernel takes as it is; ValueError if it is not boolean."""
+    if type(value) is np.ndarray and value.dtype is _BOOL and value.flags.carray:
+        return value
+    array = np.array(value, order="C")
+    if array.dtype is not _BOOL:
+        raise ValueError(f"expected booleans, got {array.dtype}")
+    return array
+
+
+def as_floats(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Float32:
+    """`value` as finite float32 of `shape`, where None is any length."""
+    try:
+        array = plain_floats(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    if array.shape != shape:
+        check_shape(name, array, shape)
+    if math.isfinite(np.vdot(array, array)):  # four times faster than looking at each
+        return array
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"{name}{list(where)} = {np.asarray(value)[where]} is not finite in float32"
+        )
+    return array
+
+
+def as_flags(name: str, value: ArrayLike, count: int) -> Bool:
+    """`value` as `count` booleans; numbers must be 0 or 1."""
+    array = np.asarray(value)
+    check_shape(name, array, (count,))
+    if array.dtype == np.bool_:
+        return array
+    wrong = (array != 0) & (array != 1)
+    if np.any(wrong):
+        raise ValueError(f"{name} must hold booleans, got {array[wrong][0]!r}")
+    return array.astype(np.bool_)
+
+
+def check_shape(name: str, array: NDArray[np.generic], shape: tuple[int | None, ...]) -> None:
+    """Refuse an array whose shape is not `shape`, where None is any length."""
+    if len(array.shape) == len(shape):
+        for have, want in zip(array.shape, shape, strict=True):
+            if have != want and want is not None:
+                break
+        else:
+            return
+    expected = ", ".join("N" if n is None else str(n) for n in shape)
+    raise ValueError(f"{name} has shape {array.shape}, expected ({expected})")

@@ -1,0 +1,127 @@
+"""An experiment as plain data: who is served, what remembers, what learns, for how long.
+
+Its simulator, memory and agent are the `Params` of their classes, found through the catalogue.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
+
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS, Catalogue, nearest
+
+# The command line asks for the settings of the classes that were named.
+SimulatorParams = TypeVar("SimulatorParams", default=Any)
+MemoryParams = TypeVar("MemoryParams", default=Any)
+AgentParams = TypeVar("AgentParams", default=Any)
+PARTS: dict[str, Catalogue] = {"simulator": SIMULATORS, "memory": MEMORIES, "agent": AGENTS}
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
+    """One run: who is served, what remembers, what learns, for how long."""
+
+    simulator: SimulatorParams = field(default_factory=lambda: SIMULATORS["bazaar"].params())
+    memory: MemoryParams = field(default_factory=lambda: MEMORIES["lser"].params())
+    agent: AgentParams = field(default_factory=lambda: AGENTS["ddpg"].params())
+    seed: int = 0
+    """Drives users, networks, noise and memory; equal seeds are paired across memories."""
+    sessions: int = 2_000
+    """Length of the run: finished user sessions."""
+    users: int = 8
+    """Users served side by side."""
+    capacity: int = 1_000_000
+    """Transitions the memory holds at most."""
+    batch_size: int = 128
+    updates_per_step: float = 1.0
+    """Gradient updates per environment step; may be a fraction."""
+    learning_starts: int = 128
+    """Transitions stored before learning starts."""
+    horizon: Literal["continuing", "session"] = "continuing"
+    """Whether the critic bootstraps through a change of user, or a session is terminal."""
+    intervention: float | None = None
+    """Stop exploring for good at the first evaluation at or above this score (the paper's T_r)."""
+    evaluate_every: int = 200
+    """Sessions between evaluations."""
+    evaluate_sessions: int = 100
+    """Sessions of one evaluation."""
+    final_sessions: int = 1_000
+    """Sessions of the evaluation at the end."""
+    session_length: float = 10.0
+    """Expected pages per session; only the memories' annealing schedules use it."""
+    study: str = ""
+    """The study this run belongs to."""
+    label: str = ""
+    """The run's cell within its study; by default the memory's name."""
+
+    def __post_init__(self) -> None:
+        for name in ("sessions", "users", "capacity", "batch_size"):
+            _at_least_one(name, getattr(self, name))
+        for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):
+            _at_least_one(name, getattr(self, name))
+        if not self.updates_per_step > 0:
+            raise ValueError(f"updates_per_step must be positive, got {self.updates_per_step}")
+
+    @property
+    def expected_updates(self) -> int:
+        """About how many updates the run will make."""
+        return max(1, round(self.sessions * self.session_length * self.updates_per_step))
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The names of its simulator, its memory and its agent."""
+        return (
+            SIMULATORS.name_of(self.simulator),
+            MEMORIES.name_of(self.memory),
+            AGENTS.name_of(self.agent),
+        )
+
+
+def to_json(experiment: Experiment) -> dict[str, Any]:
+    """The experiment as plain data; `from_json` reads it back."""
+    plain = dataclasses.asdict(experiment)
+    for part, name in zip(PARTS, experiment.names, strict=True):
+        plain[part] = {"name": name, **plain[part]}
+    return plain
+
+
+def from_json(plain: dict[str, Any]) -> Experiment:
+    """An experiment from `to_json`'s data; unknown names and fields are ValueErrors."""
+    values = dict(plain)
+    for part, catalogue in PARTS.items():
+        settings = dict(values[part])
+        kind = catalogue[settings.pop("name")].params_type()
+        values[part] = _filled(kind, settings)
+    experiment: Experiment = _filled(Experiment, values)
+    return experiment
+
+
+def settings_of(experiment: Experiment) -> dict[str, Any]:
+    """`to_json` without what stands at its default: a setting that is new changes nothing."""
+    plain = {**_changed(experiment), "seed": experiment.seed}
+    for part, name in zip(PARTS, experiment.names, strict=True):
+        plain[part] = {"name": name, **_changed(getattr(experiment, part))}
+    return plain
+
+
+def _changed(params: Any) -> dict[str, Any]:
+    default, values = type(params)(), dataclasses.asdict(params)
+    return {
+        name: value
+        for name, value in values.items()
+        if getattr(params, name) != getattr(default, name)
+    }
+
+
+def _filled(kind: type, values: dict[str, Any]) -> Any:
+    known = [known.name for known in dataclasses.fields(kind)]
+    for name in values:
+        nearest(f"{kind.__name__} field", name, known)
+    as_tuple = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    return kind(**as_tuple)
+
+
+def _at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")

@@ -1,0 +1,43 @@
+"""The studies: what each compares (`STUDIES`), and the runs of one (`plan`)."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lser.catalogue import nearest
+from lser.experiments.studies.known import GROUPS, STUDIES, order_of, spec_for
+from lser.experiments.studies.platforms import REWARD, ScoreScale, scale_of
+from lser.experiments.studies.spec import Axis, StudySpec, value_at
+
+if TYPE_CHECKING:
+    from lser.experiments.experiment import Experiment
+    from lser.experiments.presets import Scale
+
+__all__ = [
+    "GROUPS",
+    "REWARD",
+    "STUDIES",
+    "TUNING_SEEDS",
+    "Axis",
+    "ScoreScale",
+    "StudySpec",
+    "order_of",
+    "plan",
+    "scale_of",
+    "spec_for",
+    "value_at",
+]
+
+TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they never meet
+
+
+def plan(name: str, scale: "Scale", seeds: int) -> "list[Experiment]":
+    """Every run of a study, or of all of them (`paper`); all cells of a seed before the next."""
+    names = GROUPS.get(name) or (name,)
+    for part in names:
+        nearest("study", part, (*STUDIES, *GROUPS))
+    cells = [cell for part in names for cell in STUDIES[part].experiments(scale)]
+    return [
+        replace(cell, seed=seed + (TUNING_SEEDS if cell.study == "tuning" else 0))
+        for seed in range(seeds)
+        for cell in cells
+    ]

@@ -1,0 +1,69 @@
+"""Running mean and deviation of each feature, one transition at a time (Welford's rule).
+
+One at a time, so that a block of N leaves the same numbers as N single rows.
+"""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lser.compiled import kernel
+from lser.types import Float32, Float64, Int64
+
+
+class Moments:
+    """The statistics of all rows seen, of `dim` features each."""
+
+    def __init__(self, dim: int) -> None:
+        self._count = np.zeros(1, dtype=np.int64)
+        self._mean = np.zeros(dim)
+        self._squares = np.zeros(dim)  # sums of squared differences from the mean
+
+    def add(self, rows: Float32) -> None:
+        """Take in rows (N, dim); columns past `dim` are left alone."""
+        _add(self._count, self._mean, self._squares, rows)
+
+    @property
+    def mean(self) -> Float64:
+        """The mean of each feature, (dim,)."""
+        return self._mean
+
+    @property
+    def scale(self) -> Float64:
+        """One over the deviation of each feature, (dim,); 0 where a feature never varied."""
+        varies = self._squares > 0
+        variance = np.where(varies, self._squares, 1.0) / max(int(self._count[0]), 1)
+        return np.where(varies, 1.0 / np.sqrt(variance), 0.0)
+
+    @property
+    def parts(self) -> tuple[Int64, Float64, Float64]:
+        """For kernels: how many rows (1,), their mean and sums of squared differences, (dim,)."""
+        return self._count, self._mean, self._squares
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The statistics as named arrays, for a memory's `state()`."""
+        return {
+            "moments_count": self._count.copy(),
+            "moments_mean": self._mean.copy(),
+            "moments_squares": self._squares.copy(),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> Self:
+        """Rebuild from `arrays()`; entries of other names are left alone."""
+        moments = cls(len(arrays["moments_mean"]))
+        moments._count = arrays["moments_count"].astype(np.int64)
+        moments._mean = arrays["moments_mean"].astype(np.float64)
+        moments._squares = arrays["moments_squares"].astype(np.float64)
+        return moments
+
+
+@kernel
+def _add(count: NDArray[np.int64], mean: Float64, squares: Float64, rows: Float32) -> None:
+    for i in range(len(rows)):
+        count[0] += 1
+        for j in range(len(mean)):
+            difference = rows[i, j] - mean[j]
+            mean[j] += difference / count[0]
+            squares[j] += difference * (rows[i, j] - mean[j])

@@ -1,0 +1,46 @@
+"""How a constructor's knobs are read: a frozen `Params` dataclass, and overrides by name."""
+
+import dataclasses
+import inspect
+from typing import Any, Self
+
+from lser.catalogue import nearest
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MemoryParams:
+    """The settings of a memory: its constructor's, the command line's and the record's."""
+
+    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
+        """These settings in a run of so many updates, an agent's discount, a simulator's goals."""
+        return self
+
+
+def make_params(kind: Any, params: Any, overrides: dict[str, Any]) -> Any:
+    """`params` (or the defaults) with `overrides`; unknown names are errors that say what is."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in overrides:
+        nearest("parameter", name, known)
+    if params is None:
+        return kind(**overrides)
+    if not isinstance(params, kind):
+        raise ValueError(f"params must be a {kind.__qualname__}, got {params!r}")
+    return dataclasses.replace(params, **overrides)
+
+
+def show_knobs(kind: Any) -> None:
+    """Let `help` and editors show the fields of `kind.Params` as keywords of its constructor."""
+    params: Any = getattr(kind, "Params", None)
+    if not dataclasses.is_dataclass(params):
+        return
+    fixed = [
+        parameter
+        for parameter in inspect.signature(kind.__init__).parameters.values()
+        if parameter.name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    knobs = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(kind.Params).parameters.values()
+        if parameter.name not in {known.name for known in fixed}
+    ]
+    kind.__signature__ = inspect.Signature(fixed + knobs)

@@ -1,0 +1,1 @@
+"""The index behind LSER: code -> bucket -> slots in order of reward."""

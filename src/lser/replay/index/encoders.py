@@ -1,0 +1,358 @@
+"""Encoders: observation -> code, the 32-bit name of its bucket; and two that know nothing.
+
+Codes are sums in a fixed order in float64, not a matrix product: a BLAS product rounds differently
+for one row and for many, which flips a bit now and then and loses the bucket of a known
+observation. Here the code of an observation is the same alone, in any block and on any machine.
+"""
+
+from typing import Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lser.checks import check_choice, check_count, check_shape, plain_floats
+from lser.compiled import UInt32, kernel
+from lser.files import State, rng_from_state, rng_state
+from lser.types import Float32, Float64, Int64
+
+Features = Literal["raw", "centred", "standardised"]
+_TOGETHER = 4  # planes that are projected on at a time
+
+
+class Encoder(Protocol):
+    """Gives every observation a code."""
+
+    KIND: str
+    frozen: bool  # codes of stored observations will not change: there is nothing to observe
+    blind: bool  # codes say nothing about the observation: a query takes any occupied bucket
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """The codes (N,) of packed rows, whose first O columns are the observation."""
+        ...
+
+    def observe(self, observations: Float32) -> bool:
+        """Learn from stored observations; True when that changed the codes of earlier ones."""
+        ...
+
+    def state(self) -> State:
+        """Everything needed to give the same codes again."""
+        ...
+
+
+@kernel
+def project(
+    row: Float32, shift: Float64, scale: Float64, planes: Float64, features: Float64, sums: Float64
+) -> None:
+    """The projections of an observation on all planes (K, O), each a sum in the order of features.
+
+    Four at a time, because a processor adds four numbers as fast as one; K is a multiple of it.
+    """
+    for d in range(len(shift)):
+        features[d] = (np.float64(row[d]) - shift[d]) * scale[d]
+    for k in range(0, len(sums), _TOGETHER):
+        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        for d in range(len(shift)):
+            first += features[d] * planes[k, d]
+            second += features[d] * planes[k + 1, d]
+            third += features[d] * planes[k + 2, d]
+            fourth += features[d] * planes[k + 3, d]
+        sums[k], sums[k + 1], sums[k + 2], sums[k + 3] = first, second, third, fourth
+
+
+@kernel
+def signs(rows: Float32, shift: Float64, scale: Float64, planes: Float64, codes: UInt32) -> None:
+    """Bit k of a code: whether the projection on plane k is positive."""
+    features, sums = np.empty(len(shift)), np.empty(len(planes))
+    for i in range(len(rows)):
+        project(rows[i], shift, scale, planes, features, sums)
+        code = np.uint32(0)
+        for k in range(len(sums)):
+            code |= np.uint32(sums[k] > 0) << np.uint32(k)
+        codes[i] = code
+
+
+@kernel
+def project_all(
+    rows: Float32, shift: Float64, scale: Float64, planes: Float64, sums: Float64
+) -> None:
+    """All projections of all rows, (N, K)."""
+    features = np.empty(len(shift))
+    for i in range(len(rows)):
+        project(rows[i], shift, scale, planes, features, sums[i])
+
+
+class SimHash:
+    """Signs of projections on Gaussian hyperplanes through the origin (Charikar 2002).
+
+    ``features="centred"`` or ``"standardised"`` moves the origin to the mean (and divides by the
+    standard deviation) of the first `warmup` stored observations. Until then the features are raw;
+    at that point the statistics freeze for good and the memory files what it holds anew.
+    """
+
+    KIND = "simhash"
+    blind = False
+
+    def __init__(
+        self,
+        observation_dim: int,
+        *,
+        bits: int = 10,
+        seed: int = 0,
+        features: Features = "raw",
+        warmup: int = 10_000,
+    ) -> None:
+        self.observation_dim = check_count("observation_dim", observation_dim)
+        self.bits = check_count("bits", bits, high=32)
+        self.features = check_choice("features", features, ("raw", "centred", "standardised"))
+        self.warmup = check_count("warmup", warmup)
+        # apart from the stream of default_rng(seed), from which a memory draws its batches
+        rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
+        self._planes = _padded(rng.standard_normal((self.bits, self.observation_dim)))
+        self._shift: Float64 = np.zeros(self.observation_dim)
+        self._scale: Float64 = np.ones(self.observation_dim)
+        self._seen = 0
+        self._mean: Float64 = np.zeros(self.observation_dim)
+        self._spread: Float64 = np.zeros(self.observation_dim)  # sum of squared deviations
+        self.frozen = self.features == "raw"
+
+    @property
+    def hyperplanes(self) -> Float64:
+        """The normals of the hyperplanes, (bits, O)."""
+        return self._planes[: self.bits].copy()
+
+    def encode(self, observations: ArrayLike) -> UInt32:
+        """The codes (N,) of observations (N, O)."""
+        return self.encode_rows(_matrix(observations, self.observation_dim))
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """The codes (N,) of packed rows, whose first O columns are the observation."""
+        codes = np.empty(len(rows), np.uint32)
+        signs(rows, self._shift, self._scale, self._planes, codes)
+        return codes
+
+    def observe(self, observations: ArrayLike) -> bool:
+        """Add to the statistics until the warm-up is over; True at that moment."""
+        if self.frozen:
+            return False
+        x = _matrix(observations, self.observation_dim)[:, : self.observation_dim].astype(
+            np.float64
+        )
+        if len(x) == 0:
+            return False
+        total = self._seen + len(x)
+        mean = x.mean(axis=0)
+        gap = mean - self._mean
+        self._spread += ((x - mean) ** 2).sum(axis=0) + gap**2 * (self._seen * len(x) / total)
+        self._mean += gap * (len(x) / total)
+        self._seen = total
+        self.frozen = total >= self.warmup
+        if self.frozen:
+            self._shift = self._mean.copy()
+            if self.features == "standardised":
+                deviation = np.sqrt(self._spread / total)
+                self._scale = 1 / np.where(deviation > 0, deviation, 1)
+        return self.frozen
+
+    @property
+    def projection(self) -> tuple[Float64, Float64, Float64]:
+        """What kernels project with: planes (K, O), shift and scale (O,)."""
+        return self._planes, self._shift, self._scale
+
+    def state(self) -> State:
+        """The hyperplanes and the statistics."""
+        config: dict[str, object] = {
+            "kind": self.KIND,
+            "observation_dim": self.observation_dim,
+            "bits": self.bits,
+            "features": self.features,
+            "warmup": self.warmup,
+            "seen": self._seen,
+            "frozen": self.frozen,
+        }
+        statistics = np.stack([self._shift, self._scale, self._mean, self._spread])
+        return State(config, {"encoder_planes": self._planes, "encoder_statistics": statistics})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        c = state.config
+        encoder = cls(
+            check_count("observation_dim", c["observation_dim"]),
+            bits=check_count("bits", c["bits"]),
+            features=c["features"],  # type: ignore[arg-type]  # the constructor checks it
+            warmup=check_count("warmup", c["warmup"]),
+        )
+        encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
+        statistics = _same(state, "encoder_statistics", (4, encoder.observation_dim))
+        encoder._shift, encoder._scale, encoder._mean, encoder._spread = statistics.copy()
+        encoder._seen = check_count("seen", c["seen"], low=0)
+        encoder.frozen = bool(c["frozen"])
+        return encoder
+
+
+class E2LSH:
+    """Cells of a randomly shifted grid on random lines: floor((a.s + b) / width) per line.
+
+    Datar et al. (2004); `norm` 2 draws the lines' directions from Gaussians, 1 from Cauchys. A
+    code holds 32 // functions bits of each cell number in Gray code, so that neighbouring cells
+    differ in one bit and the Jaccard fallback keeps its meaning; cells 2**(32 // functions) apart
+    on a line share their bits.
+    """
+
+    KIND = "e2lsh"
+    frozen = True
+    blind = False
+
+    def __init__(
+        self,
+        observation_dim: int,
+        *,
+        functions: int = 4,
+        width: float = 4.0,
+        norm: Literal[1, 2] = 2,
+        seed: int = 0,
+    ) -> None:
+        self.observation_dim = check_count("observation_dim", observation_dim)
+        self.functions = check_count("functions", functions, high=32)
+        self.width = float(width)
+        if not 0 < self.width < np.inf:
+            raise ValueError(f"width must be positive and finite, got {width}")
+        self.norm = check_count("norm", norm, high=2)
+        rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
+        draw = rng.standard_normal if self.norm == 2 else rng.standard_cauchy
+        self._planes = _padded(draw((self.functions, self.observation_dim)))
+        self._offsets: Float64 = rng.uniform(0, self.width, self.functions)
+
+    def cells(self, observations: ArrayLike) -> Int64:
+        """The cell numbers, (N, functions)."""
+        return self._cells(_matrix(observations, self.observation_dim))
+
+    def _cells(self, rows: Float32) -> Int64:
+        sums = np.empty((len(rows), len(self._planes)))
+        still, one = np.zeros(self.observation_dim), np.ones(self.observation_dim)
+        project_all(rows, still, one, self._planes, sums)
+        cells = np.floor((sums[:, : self.functions] + self._offsets) / self.width)
+        return cells.clip(-(2.0**62), 2.0**62).astype(np.int64)
+
+    def encode(self, observations: ArrayLike) -> UInt32:
+        """The codes (N,) of observations (N, O)."""
+        return self.encode_rows(_matrix(observations, self.observation_dim))
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """The codes (N,) of packed rows, whose first O columns are the observation."""
+        share = 32 // self.functions
+        cells = self._cells(rows)
+        gray = (cells ^ (cells >> 1)) & ((1 << share) - 1)
+        shifts = share * np.arange(self.functions)
+        codes: UInt32 = np.bitwise_or.reduce(gray << shifts, axis=1).astype(np.uint32)
+        return codes
+
+    def observe(self, observations: Float32) -> bool:
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """The lines and their shifts."""
+        config: dict[str, object] = {
+            "kind": self.KIND,
+            "observation_dim": self.observation_dim,
+            "functions": self.functions,
+            "width": self.width,
+            "norm": self.norm,
+        }
+        return State(config, {"encoder_planes": self._planes, "encoder_offsets": self._offsets})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        c = state.config
+        encoder = cls(
+            check_count("observation_dim", c["observation_dim"]),
+            functions=check_count("functions", c["functions"]),
+            width=c["width"],  # type: ignore[arg-type]  # the constructor checks it
+            norm=c["norm"],  # type: ignore[arg-type]  # as above
+        )
+        encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
+        encoder._offsets = _same(state, "encoder_offsets", encoder._offsets.shape)
+        return encoder
+
+
+class ConstantCode:
+    """One bucket for everything: reward order without locality (the control `reward-top`)."""
+
+    KIND = "constant"
+    frozen = True
+    blind = False
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """Zeros, (N,)."""
+        return np.zeros(len(rows), np.uint32)
+
+    def observe(self, observations: Float32) -> bool:
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """Nothing but its kind."""
+        return State({"kind": self.KIND}, {})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        return cls()
+
+
+class RandomCode:
+    """Codes drawn at random: buckets without locality (the control `random-code`).
+
+    Being blind, it leaves a query to a bucket drawn uniformly from the occupied ones.
+    """
+
+    KIND = "random"
+    frozen = True
+    blind = True
+
+    def __init__(self, *, bits: int = 10, seed: int = 0) -> None:
+        self.bits = check_count("bits", bits, high=32)
+        self._rng = np.random.default_rng((check_count("seed", seed, low=0), 2))
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """Fresh random codes, (N,), whatever the observations."""
+        return self._rng.integers(2**self.bits, size=len(rows), dtype=np.uint32)
+
+    def observe(self, observations: Float32) -> bool:
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """The generator."""
+        return State({"kind": self.KIND, "bits": self.bits, "rng": rng_state(self._rng)}, {})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        encoder = cls(bits=check_count("bits", state.config["bits"]))
+        encoder._rng = rng_from_state(state.config["rng"])
+        return encoder
+
+
+ENCODERS = {e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode)}
+
+
+def _padded(planes: Float64) -> Float64:
+    """Planes (K, O) with zeros up to the next multiple of four."""
+    padded = np.zeros((-(-len(planes) // _TOGETHER) * _TOGETHER, planes.shape[1]))
+    padded[: len(planes)] = planes
+    return padded
+
+
+def _same(state: State, name: str, shape: tuple[int, ...]) -> Float64:
+    array = np.asarray(state.arrays[name], np.float64)
+    check_shape(name, array, shape)
+    return array
+
+
+def _matrix(observations: ArrayLike, width: int) -> Float32:
+    x = plain_floats(observations)
+    check_shape("observations", x, (None, width))
+    return x

@@ -1,0 +1,1 @@
+"""One file per memory, each with its `Params`; the catalogue names them."""

@@ -1,0 +1,385 @@
+"""Locality-Sensitive Experience Replay: replay what happened to similar observations, best first.
+
+Chen, Yao, Wang and McAuley, "Locality-Sensitive Experience Replay for Online Recommendation"
+(Algorithm 1), with its gaps closed. `lser.replay.index.reference` is the same in plain Python.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lser.checks import as_floats, check_choice, check_count, check_fraction
+from lser.compiled import UInt32
+from lser.files import State
+from lser.params import MemoryParams
+from lser.replay.index import calls
+from lser.replay.index.drawing import ANY_CODE
+from lser.replay.index.encoders import (
+    ENCODERS,
+    ConstantCode,
+    Encoder,
+    Features,
+    RandomCode,
+    SimHash,
+)
+from lser.replay.index.index import BucketIndex, Rules
+from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.sessions import Returns, stream_labels
+from lser.replay.store import Storage
+from lser.types import Batch, Bool, Float32, Int64
+
+_DISCOUNT = 0.99
+_NO_CODES: UInt32 = np.empty(0, np.uint32)
+_NO_QUERY: Float32 = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalityParams(MemoryParams):
+    """What LSER stores and draws."""
+
+    bits: int = 10
+    """Hyperplanes, n_h."""
+    greedy: float = 0.9
+    """Share of reward-driven draws, ε."""
+    greedy_per: Literal["batch", "item"] = "batch"
+    """Whether one coin decides for a batch, or one for each item."""
+    random_from: Literal["bucket", "memory"] = "bucket"
+    """Where random draws come from."""
+    fill: Literal["repeat", "uniform"] = "repeat"
+    """What completes a batch that a bucket cannot fill."""
+    unseen: Literal["drop", "evict"] = "drop"
+    """At capacity, what becomes of a newcomer whose code has no bucket."""
+    order: Literal["reward", "return"] = "reward"
+    """What orders a bucket."""
+    discount: float | None = None
+    """Of the return; the agent's in a run, else 0.99."""
+    features: Features = "raw"
+    """What is hashed: observations, centred, or standardised ones."""
+    warmup: int = 10_000
+    """Observations from which centred and standardised features are computed."""
+    store: Literal["reward", "fifo"] = "reward"
+    """At capacity: Algorithm 1, or always the oldest of all makes room."""
+    sampling: Literal["locality", "uniform"] = "locality"
+    """Algorithm 1, or independent draws from the whole memory."""
+    codes: Literal["simhash", "constant", "random"] = "simhash"
+    """SimHash, one bucket for everything, or random codes."""
+
+    def __post_init__(self) -> None:
+        check_count("bits", self.bits, high=32)
+        check_fraction("greedy", self.greedy)
+        check_choice("greedy_per", self.greedy_per, ("batch", "item"))
+        check_choice("random_from", self.random_from, ("bucket", "memory"))
+        check_choice("fill", self.fill, ("repeat", "uniform"))
+        check_choice("unseen", self.unseen, ("drop", "evict"))
+        check_choice("order", self.order, ("reward", "return"))
+        if self.discount is not None:
+            check_fraction("discount", self.discount)
+        check_choice("features", self.features, ("raw", "centred", "standardised"))
+        check_count("warmup", self.warmup)
+        check_choice("store", self.store, ("reward", "fifo"))
+        check_choice("sampling", self.sampling, ("locality", "uniform"))
+        check_choice("codes", self.codes, ("simhash", "constant", "random"))
+
+    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
+        """These settings in a run: returns are discounted as the agent does."""
+        return self if self.discount is not None else replace(self, discount=discount)
+
+    def rules(self) -> Rules:
+        """What the index reads."""
+        return Rules(
+            fifo=self.store == "fifo",
+            evict=self.unseen == "evict",
+            rekeyed=self.order == "return",
+            per_item=self.greedy_per == "item",
+            from_memory=self.random_from == "memory",
+            repeat=self.fill == "repeat",
+            uniform=self.sampling == "uniform",
+        )
+
+
+class LocalityReplay(Memory):
+    """Files transitions by the code of their observation and replays the query's bucket.
+
+    The store, at capacity: a newcomer takes the place of the oldest of the lowest reward in its
+    own bucket if its reward is at least that; otherwise it is dropped. A newcomer whose code has
+    no bucket is dropped too (``unseen="drop"``), or the largest bucket makes room
+    (``"evict"``: its lowest reward, oldest; of equally large buckets, the one of smaller code).
+
+    A draw of b for a query: with probability `greedy`, one draw per batch, the top b of the
+    query's bucket, best first (highest reward, ties newer first); otherwise b uniformly without
+    replacement, from the bucket or from the whole memory (`random_from`). With
+    ``greedy_per="item"`` each item is reward-driven with that probability: k of them are the top
+    k and come first, the rest is drawn as before. A query without a bucket takes the first
+    ceil(b/2) from the most Jaccard-similar occupied code and the rest from the next (all from
+    the one, if there is only one); ties go to the smaller Hamming distance, then the larger
+    bucket, then the smaller code. Where a pool is too small, ``fill="repeat"`` (the default: it
+    did at least as well) goes through it again from its start, ``"uniform"`` draws the missing
+    ones independently from the whole memory.
+
+    ``order="return"`` orders by the discounted return of the session from that step. A
+    transition counts with its reward until its session ends; a newcomer too, at capacity.
+
+    Ablations: ``store="fifo"`` (always replace the oldest of all), ``sampling="uniform"``
+    (independent draws from the whole memory). Controls: ``codes="constant"`` and ``"random"``.
+    `bits` and `features` describe the default encoder, a `SimHash` with the memory's seed, and
+    are not used with another `encoder`.
+    """
+
+    KIND = "lser"
+    Params = LocalityParams
+    params: LocalityParams
+    greedy: float
+    encoder: Encoder | None = None
+
+    def __init__(
+        self,
+        capacity: int,
+        observation_dim: int,
+        action_dim: int,
+        *,
+        seed: int = 0,
+        params: LocalityParams | None = None,
+        storage: Storage = "memory",
+        path: str | Path | None = None,
+        encoder: Encoder | None = None,
+        **knobs: Any,
+    ) -> None:
+        self.encoder = encoder
+        super().__init__(
+            capacity,
+            observation_dim,
+            action_dim,
+            seed=seed,
+            params=params,
+            storage=storage,
+            path=path,
+            **knobs,
+        )
+
+    @property
+    def dropped(self) -> int:
+        """How many newcomers the rule of the store has refused."""
+        return self.index.counters["dropped"]
+
+    def begin(self) -> None:
+        """An empty index over the store's ids, and the encoder."""
+        p = self.params
+        self.greedy = p.greedy
+        if self.encoder is None:
+            self.encoder = _encoder(p, self.store.observation_dim, self.seed)
+        discount = _DISCOUNT if p.discount is None else p.discount
+        self._returns = Returns(discount) if p.order == "return" else None
+        self._written = self.store.written  # what a restored store says
+        index = BucketIndex(self.store.ids, p.rules())
+        index.generator = int(self.rng.integers(-(2**63), 2**63)) % 2**64
+        self._use(index)
+
+    def _use(self, index: BucketIndex) -> None:
+        """Take an index, and let it hash by itself where it can."""
+        assert self.encoder is not None
+        self.index, self._address = index, index.address
+        self.store.counts = index.counts  # kernels count
+        self._hashed = isinstance(self.encoder, SimHash)
+        self._direct = self._hashed and self.encoder.frozen and self._returns is None
+        blind = index.rules.uniform or self.encoder.blind
+        self._code = ANY_CODE if blind else calls.HASH
+        self._answers = self._hashed and not blind
+        projection = self.encoder.projection if isinstance(self.encoder, SimHash) else None
+        index.attach(self.store.rows, projection, self.store.observation_dim)
+
+    def extend(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+        streams: ArrayLike | None = None,
+    ) -> Int64:
+        """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
+        block: Any = (observation, action, reward, next_observation, terminated, truncated)
+        with self._lock:
+            if self._direct:
+                try:
+                    ids: Int64 = self._write(block, _NO_CODES)[0]
+                    return ids
+                except TypeError:  # not all are arrays that a kernel takes as they are
+                    pass
+            block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
+            labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
+            codes = _NO_CODES if self._hashed else self._encode(block[0])
+            ids, slots = self._write(block, codes)
+            self._settle(ids, slots, block[0], block[2], block[4] | block[5], labels)
+        return ids
+
+    def _write(self, block: Any, codes: UInt32) -> Int64:
+        """Pack, hash, place and copy a block in one call; returns ids and slots, (2, N)."""
+        found = np.empty((2, len(block[2])), np.int64)
+        extend: Any = calls.extend
+        done = 0
+        while (reached := extend(self._address, *block, codes, found, done)) < len(block[2]):
+            if reached == calls.WRONG:
+                self.store.refuse(*block)
+            elif reached == calls.NARROW:
+                self.index.make_workspace(len(block[2]))
+            else:
+                done = reached
+                self.index.make_room()
+        return found
+
+    def insert(self, block: Block) -> Int64:
+        """File newcomers whose rows lie elsewhere; returns their ids."""
+        ids, slots = self.index.place(self._encode(block.observation), block.reward)
+        self._settle(ids, slots, block.observation, block.reward, block.ended, block.streams)
+        return ids
+
+    def _encode(self, observation: Float32) -> UInt32:
+        assert self.encoder is not None
+        return self.encoder.encode_rows(observation)
+
+    def _settle(
+        self,
+        ids: Int64,
+        slots: Int64,
+        observation: Float32,
+        reward: Float32,
+        ended: Bool,
+        labels: Int64 | None,
+    ) -> None:
+        """After storing: move transitions whose returns are known now; learn what to centre on."""
+        if self._returns is not None and labels is not None:
+            self.index.rekey(*self._returns.follow(labels, ids, slots, reward, ended))
+        assert self.encoder is not None
+        if not self.encoder.frozen and self.encoder.observe(observation):
+            if self.store.storage == "none":
+                self.stale = True
+            else:
+                self._refile(self.store.rows[: len(self)])
+
+    def refile(self, observations: ArrayLike) -> None:
+        """Give the slots in use the codes of `observations`, theirs in order."""
+        self._check_rowless("refile")
+        held = as_floats("observations", observations, (len(self), self.store.observation_dim))
+        with self._lock:
+            self._refile(held)
+            self.stale = False
+
+    def _refile(self, rows: Float32) -> None:
+        self._use(self.index.refiled(self._encode(rows)))
+
+    def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
+        """Draw `batch_size` transitions for `query`, the current observation, (O,).
+
+        Query before storing the transition that begins at the query, and with a different
+        observation for every update: the top of a bucket is the same until it changes.
+        """
+        with self._lock:
+            if self._answers and type(batch_size) is int and batch_size > 0:
+                drawn = self.store.blank(batch_size)
+                try:
+                    if self._replay(query, drawn) != calls.WRONG:
+                        return self.store.wrap(*drawn)
+                except TypeError:  # not an array that a kernel takes as it is
+                    pass
+            drawn = self.store.blank(self._size(batch_size))
+            self._replay(self._checked(query), drawn)
+        return self.store.wrap(*drawn)
+
+    def _replay(self, query: Any, drawn: tuple[Any, Any, Any]) -> int:
+        code = self._code
+        if not self._hashed and code != ANY_CODE:
+            code = int(self._encode(query[None])[0])
+        rows, flags, ids = drawn
+        done: int = calls.replay(self.index.address, query, code, self.greedy, rows, flags, ids)
+        return done
+
+    def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
+        """The slots that a query replays."""
+        code, asked = self._code, self._checked(query)
+        if code != ANY_CODE:
+            code = int(self._encode(asked[None])[0])
+        return self.index.pick(code, size, self.greedy), None
+
+    def _checked(self, query: ArrayLike | None) -> Float32:
+        if self.index.rules.uniform:
+            return _NO_QUERY
+        if query is None:
+            raise ValueError("query=None: this memory needs the current observation")
+        return as_floats("query", query, (self.store.observation_dim,))
+
+    def stop_exploring(self) -> None:
+        """Make every further draw reward-driven: greedy becomes 1."""
+        self.greedy = 1.0
+
+    def own_stats(self) -> dict[str, float]:
+        """Contents (codes, bucket sizes) and draws so far (shares of items, and of draws)."""
+        count, sizes = self.index.counters, self.index.sizes()
+        items, draws = max(count["items"], 1), max(count["draws"], 1)
+        quantiles = np.quantile(sizes, (0, 0.5, 0.9, 1)) if len(sizes) else np.zeros(4)
+        low, median, high, top = quantiles.tolist()
+        return {
+            "dropped": float(count["dropped"]),
+            "occupied_codes": float(len(sizes)),
+            "bucket_size_min": low,
+            "bucket_size_median": median,
+            "bucket_size_p90": high,
+            "bucket_size_max": top,
+            "greedy": self.greedy,
+            "draws": float(count["draws"]),
+            "fallbacks": float(count["fallbacks"]),
+            "fallback_share": count["fallbacks"] / draws,
+            "greedy_share": count["greedy"] / items,
+            "fill_share": count["filled"] / items,
+        }
+
+    def check(self) -> None:
+        """Raise ValueError if any invariant of the index is broken; takes time with the size."""
+        assert self.encoder is not None
+        with self._lock:
+            self.index.check()
+            arrays = self.index.arrays()
+            rows = self.store.rows[arrays["slots"]]
+            rewards = rows[:, self.store.layout.reward]
+            if self._returns is None and not np.array_equal(arrays["keys"], rewards):
+                raise ValueError("the bucket index is damaged: a key is not its row's reward")
+            codes = np.repeat(arrays["codes"], arrays["sizes"])
+            if not self.encoder.blind and not np.array_equal(self._encode(rows), codes):
+                raise ValueError("the bucket index is damaged: a code is not its observation's")
+
+    def own_state(self) -> tuple[dict[str, Any], Arrays]:
+        """The encoder, the index and the open sessions."""
+        assert self.encoder is not None
+        encoder = self.encoder.state()
+        own = {
+            "encoder": encoder.config,
+            "greedy": self.greedy,
+            "counters": self.index.counters,
+            "generator": self.index.generator,
+        }
+        sessions = {} if self._returns is None else self._returns.arrays()
+        return own, {**encoder.arrays, **self.index.arrays(), **sessions}
+
+    def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
+        """Continue from `own_state()`."""
+        kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
+        self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
+        self.greedy = check_fraction("greedy", own["greedy"])
+        if self._returns is not None:
+            self._returns = Returns.from_arrays(self._returns.discount, arrays)
+        index = BucketIndex(self.store.ids, self.params.rules())
+        index.load(arrays, self._written)
+        index.counters, index.generator = own["counters"], own["generator"]
+        self._use(index)
+
+
+def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
+    match p.codes:
+        case "constant":
+            return ConstantCode()
+        case "random":
+            return RandomCode(bits=p.bits, seed=seed)
+    return SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)

@@ -1,0 +1,105 @@
+"""Prioritized experience replay: transitions with large TD errors come back more often.
+
+The proportional variant of Schaul et al. (2015), https://arxiv.org/abs/1511.05952.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lser.checks import check_count, check_fraction, check_number
+from lser.params import MemoryParams
+from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.sum_tree import SumTree
+from lser.types import Float32, Float64, Int64
+
+_ANNEAL = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrioritizedParams(MemoryParams):
+    """Settings of prioritized replay."""
+
+    alpha: float = 0.6
+    """Power of the priorities; 0 is uniform."""
+    beta: float = 0.4
+    """Power of the importance weights at the start; it rises to 1."""
+    anneal: int | None = None
+    """Draws in which beta rises: a run's updates, else 100,000."""
+    offset: float = 1e-6
+    """Added to |TD error|, so that nothing is lost for good."""
+
+    def __post_init__(self) -> None:
+        check_number("alpha", self.alpha, low=0.0)
+        check_fraction("beta", self.beta)
+        check_count("anneal", _ANNEAL if self.anneal is None else self.anneal)
+        check_number("offset", self.offset, low=0.0, above=True)
+
+    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
+        """These settings in a run: beta reaches 1 at its end."""
+        return self if self.anneal is not None else replace(self, anneal=updates)
+
+
+class PrioritizedReplay(Memory):
+    """A FIFO memory that replays in proportion to priority^alpha, with importance weights.
+
+    A priority is |TD error| + `offset`; a new transition gets the largest one seen so far. Weights
+    are (N P)^-beta over the largest of the batch; beta rises linearly from `beta` to 1 over the
+    first `anneal` calls of `sample`.
+    """
+
+    KIND = "per"
+    Params = PrioritizedParams
+    params: PrioritizedParams
+
+    def begin(self) -> None:
+        """All priorities zero; a newcomer gets 1 until a larger error is seen."""
+        self.tree = SumTree(self.capacity)
+        self.largest = 1.0  # before the power
+        self.draws = 0
+
+    @property
+    def beta(self) -> float:
+        """The power of the importance weights at the next draw."""
+        anneal = _ANNEAL if self.params.anneal is None else self.params.anneal
+        return annealed(self.params.beta, 1.0, self.draws, anneal)
+
+    def insert(self, block: Block) -> Int64:
+        """Over the oldest, with the largest priority seen."""
+        ids = self.store.append(block.rows)
+        self.tree.set(ids[-self.capacity :] % self.capacity, self.largest**self.params.alpha)
+        return ids
+
+    def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
+        """One slot from each of as many equal shares of the total."""
+        beta = self.beta
+        self.draws += 1
+        return self.tree.draw(self.rng.random(size), beta)
+
+    def feedback(self, slots: Int64, td_errors: Float64) -> None:
+        """Set the priorities of what was sampled."""
+        priority = np.abs(td_errors) + self.params.offset
+        self.largest = max(self.largest, float(priority.max(initial=0.0)))
+        self.tree.set(slots, priority**self.params.alpha)
+
+    def own_stats(self) -> dict[str, float]:
+        """The present beta and the largest priority seen."""
+        return {"beta": self.beta, "largest_priority": self.largest}
+
+    def own_state(self) -> tuple[dict[str, Any], Arrays]:
+        """The priorities."""
+        own = {"largest": self.largest, "draws": self.draws}
+        return own, {"priorities": self.tree.priorities}
+
+    def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
+        """Continue from `own_state()`."""
+        self.tree.load(arrays["priorities"])
+        self.largest = check_number("largest", own["largest"], low=0.0)
+        self.draws = check_count("draws", own["draws"], low=0)
+
+
+def annealed(start: float, end: float, draws: int, over: int) -> float:
+    """The value after `draws` of the `over` calls in which it moves linearly from start to end."""
+    return start + (end - start) * min(draws / over, 1.0)

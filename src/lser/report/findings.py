@@ -1,0 +1,330 @@
+"""What each arm of a panel scored and what can be said of it against another, computed once."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from lser.experiments.records import Record
+from lser.experiments.studies import ScoreScale
+from lser.report.panels import Arm, Panel, Study, columns, rng_for
+from lser.report.stats import (
+    Interval,
+    bootstrap,
+    censored_median,
+    clopper_pearson,
+    first_at_or_above,
+    holm,
+    mean_t,
+    paired_difference,
+    paired_p,
+    probability_of_improvement,
+    welch,
+)
+
+FEW_SEEDS = 10  # below this a percentile bootstrap is visibly too narrow
+FALL = 0.1  # of the way from random to best: a run that ends further below its peak has fallen
+LEVEL = 0.05  # of a test
+PARTS = ("env", "replay", "learn", "evaluate")  # of a run's wall time
+
+
+class Versus(NamedTuple):
+    """An arm against another: the mean of the paired differences and the chance to beat it."""
+
+    arm: str
+    reference: str
+    pairs: int
+    difference: Interval
+    improvement: Interval
+    p: float
+    """Of the paired t-test, not corrected."""
+    unpaired: Interval
+
+    @property
+    def verdict(self) -> str:
+        """``above`` or ``below`` only where the interval of the difference excludes zero."""
+        if self.pairs < 2:
+            return "unknown"
+        if not self.difference.excludes_zero:
+            return "open"
+        return "above" if self.difference.estimate > 0 else "below"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The scores of one arm: interquartile mean, mean and average over training."""
+
+    arm: Arm
+    iqm: Interval
+    mean: Interval
+    area: Interval | None
+    versus: Versus | None
+
+
+class Reached(NamedTuple):
+    """How many runs reached a threshold, and after how many sessions (inf: not half of them)."""
+
+    threshold: float
+    share: Interval
+    runs: int
+    median_sessions: float
+
+
+class Measures(NamedTuple):
+    """What else counts of an arm: steadiness, and the objective it was trained on."""
+
+    arm: Arm
+    worst: float
+    fallen: Interval | None
+    """The share of runs that end more than `FALL` of the possible below their best evaluation."""
+    reward: Interval | None
+    """Per step, at the end."""
+    reward_versus: Versus | None
+    area_versus: Versus | None
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A panel with what was found in it; every estimate is made once, when it is first asked."""
+
+    panel: Panel
+    seed: int = 0
+    """Of the bootstrap."""
+    _pairs: dict[tuple[str, str], Versus] = field(default_factory=dict)
+
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The estimates of every arm, in the panel's order."""
+        return tuple(self._estimate(arm) for arm in self.panel.arms)
+
+    @cached_property
+    def measures(self) -> tuple[Measures, ...]:
+        """The further measures of every arm, in the panel's order."""
+        return tuple(self._measures(arm) for arm in self.panel.arms)
+
+    @cached_property
+    def adjusted(self) -> dict[str, float]:
+        """The p-value of every arm against the reference, by Holm's method over the panel."""
+        pairs = [row.versus for row in self.estimates if row.versus is not None]
+        corrected = holm([pair.p for pair in pairs])
+        return {pair.arm: p for pair, p in zip(pairs, corrected, strict=True)}
+
+    def reading(self, pair: Versus) -> str:
+        """A verdict against the reference: ``above?`` where Holm's correction does not keep it."""
+        kept = self.adjusted.get(pair.arm, pair.p) <= LEVEL
+        return pair.verdict if kept or pair.verdict in ("open", "unknown") else f"{pair.verdict}?"
+
+    def versus(self, arm: Arm, reference: Arm) -> Versus:
+        """Compares ``arm`` with ``reference`` over the seeds that both have."""
+        key = (arm.name, reference.name)
+        if key not in self._pairs:
+            self._pairs[key] = versus(arm, reference, seed=self.seed, key=self.panel.name)
+        return self._pairs[key]
+
+    def against(self, name: str, other: str) -> Versus | None:
+        """Compares two arms by their names, where both were run."""
+        arm, reference = self.panel.arm(name), self.panel.arm(other)
+        return None if arm is None or reference is None else self.versus(arm, reference)
+
+    def measured(self, name: str) -> Measures | None:
+        """The further measures of the arm called ``name``."""
+        return next((found for found in self.measures if found.arm.name == name), None)
+
+    @cached_property
+    def learned(self) -> dict[str, Interval]:
+        """By how much each arm ends above its own policy before any training."""
+        return self._gains("scores", lambda line: float(line["metric"]))
+
+    @cached_property
+    def learned_reward(self) -> dict[str, Interval]:
+        """The same on the reward per step."""
+        return self._gains("rewards", lambda line: line["reward"] / line["length"])
+
+    def _gains(
+        self, ends: str, start: Callable[[Mapping[str, float]], float]
+    ) -> dict[str, Interval]:
+        found: dict[str, list[float]] = {}
+        for arm in self.panel.arms:
+            values: dict[int, float] = getattr(arm, ends)
+            for run in (run for run in arm.runs if run.seed in values):
+                first = _untrained(run)
+                if first is not None:
+                    found.setdefault(arm.name, []).append(values[run.seed] - start(first))
+        return {name: mean_t(gains) for name, gains in found.items()}
+
+    @cached_property
+    def times(self) -> dict[str, dict[str, float]]:
+        """The mean time of each part over the runs of every arm that recorded any.
+
+        Runs of a fleet share their time with others and are left out.
+        """
+        found = {arm.name: _mean_times(arm) for arm in self.panel.arms}
+        return {name: mean for name, mean in found.items() if mean}
+
+    def _estimate(self, arm: Arm) -> Estimate:
+        reference, areas = self._other(arm), np.array(list(arm.areas.values()))
+        return Estimate(
+            arm=arm,
+            iqm=bootstrap([arm.values], rng_for(self.seed, "iqm", self.panel.name, arm.name)),
+            mean=mean_t(arm.values),
+            area=mean_t(areas) if areas.size else None,
+            versus=None if reference is None else self.versus(arm, reference),
+        )
+
+    def _measures(self, arm: Arm) -> Measures:
+        rewards, other = list(arm.rewards.values()), self._other(arm)
+        return Measures(
+            arm=arm,
+            worst=float(arm.values.min()),
+            fallen=fallen(arm, self.panel.scale),
+            reward=mean_t(rewards) if rewards else None,
+            reward_versus=self._between("reward", arm, other, "rewards") if other else None,
+            area_versus=self._between("area", arm, other, "areas") if other else None,
+        )
+
+    def _other(self, arm: Arm) -> Arm | None:
+        reference = self.panel.reference
+        return None if reference is arm else reference
+
+    def _between(self, kind: str, arm: Arm, other: Arm, values: str) -> Versus | None:
+        ours, theirs = getattr(arm, values), getattr(other, values)
+        if not ours or not theirs:
+            return None
+        key = f"{kind} {self.panel.name}"
+        return between((arm.name, ours), (other.name, theirs), seed=self.seed, key=key)
+
+
+@dataclass(frozen=True, eq=False)
+class StudyFindings:
+    """A study with what was found in each of its panels."""
+
+    study: Study
+    panels: tuple[Finding, ...]
+    seed: int = 0
+
+    def overall_improvement(self, name: str) -> Interval | None:
+        """The chance that ``name`` beats the reference, averaged over panels that have both."""
+        pairs = [
+            (arm.values, panel.reference.values)
+            for panel in self.study.panels
+            if panel.reference is not None
+            and (arm := panel.arm(name)) is not None
+            and arm is not panel.reference
+        ]
+        if not pairs:
+            return None
+        return probability_of_improvement(pairs, rng_for(self.seed, "overall", name))
+
+    def slope(self, name: str, other: str) -> Interval | None:
+        """How the relative lead of an arm over another changes along the second axis of a map.
+
+        Per seed: the lead, as a share of the other's score, averaged over the first axis and
+        regressed on the second; then the mean over seeds.
+        """
+        leads: dict[int, dict[float, list[float]]] = {}
+        for panel in self.study.panels:
+            arm, rival = panel.arm(name), panel.arm(other)
+            if arm is None or rival is None or len(panel.coordinates) != 2:
+                continue
+            for seed in arm.scores.keys() & rival.scores.keys():
+                lead = arm.scores[seed] / rival.scores[seed] - 1
+                leads.setdefault(seed, {}).setdefault(panel.coordinates[1], []).append(lead)
+        slopes = [
+            np.polyfit(sorted(by), [np.mean(by[at]) for at in sorted(by)], 1)[0]
+            for _, by in sorted(leads.items())
+            if len(by) > 1
+        ]
+        return mean_t(slopes) if slopes else None
+
+
+def find_out(studies: Sequence[Study], *, seed: int = 0) -> list[StudyFindings]:
+    """What was found in every study; nothing is computed before it is asked for."""
+    return [
+        StudyFindings(study, tuple(Finding(panel, seed) for panel in study.panels), seed)
+        for study in studies
+    ]
+
+
+def versus(arm: Arm, reference: Arm, *, seed: int, key: str) -> Versus:
+    """Compares the final scores of two arms; ``key`` names the generator of the bootstrap."""
+    ours, theirs = (arm.name, arm.scores), (reference.name, reference.scores)
+    return between(ours, theirs, seed=seed, key=key)
+
+
+def between(
+    first: tuple[str, Mapping[int, float]],
+    second: tuple[str, Mapping[int, float]],
+    *,
+    seed: int,
+    key: str,
+) -> Versus:
+    """Compares two arms, each a name and a number for every seed."""
+    (name, ours), (other, theirs) = first, second
+    differences = paired_difference(dict(ours), dict(theirs))
+    unknown = Interval(float("nan"), float("nan"), float("nan"))
+    values = (np.array(list(ours.values())), np.array(list(theirs.values())))
+    return Versus(
+        arm=name,
+        reference=other,
+        pairs=len(differences),
+        difference=mean_t(differences) if len(differences) else unknown,
+        improvement=probability_of_improvement(
+            [values], rng_for(seed, "improvement", key, name, other)
+        ),
+        p=paired_p(differences),
+        unpaired=welch(*values),
+    )
+
+
+def reached(arm: Arm, threshold: float) -> Reached:
+    """The share of runs whose curve ever was at ``threshold`` or above, and when."""
+    times = [first_at_or_above(*columns(run), threshold) for run in arm.runs if run.curve]
+    hits = [hit for _, hit in times]
+    return Reached(
+        threshold=threshold,
+        share=clopper_pearson(sum(hits), len(hits)),
+        runs=len(hits),
+        median_sessions=censored_median([at for at, _ in times], hits),
+    )
+
+
+def fallen(arm: Arm, scale: ScoreScale | None) -> Interval | None:
+    """The share of runs that end clearly below their own best evaluation, on a known scale.
+
+    A fall is more than `FALL` of the way from random to best, and more than two standard errors of
+    the two evaluations.
+    """
+    if scale is None or not arm.areas:
+        return None
+    unit = scale.best.score - scale.random.score
+    falls = []
+    for run in (run for run in arm.runs if run.curve):
+        peak, final = max(run.curve, key=lambda line: line["metric"]), run.final or {}
+        noise = 2 * math.hypot(float(peak.get("metric_se", 0)), float(final.get("metric_se", 0)))
+        falls.append(peak["metric"] - final["metric"] > max(FALL * unit, noise))
+    return clopper_pearson(sum(falls), len(falls))
+
+
+def _untrained(run: Record) -> Mapping[str, float] | None:
+    """The evaluation of a run's policy before its first update."""
+    first = min(run.curve, key=lambda line: line["sessions"], default=None)
+    whole = first is not None and first.get("updates") == 0 and first.get("length", 0) > 0
+    return first if whole and "reward" in (first or {}) else None
+
+
+def _mean_times(arm: Arm) -> dict[str, float]:
+    finals = [run.final for run in arm.runs if not run.shared and run.final]
+    found = [
+        {**final["times"], "updates": final.get("updates") or 0}
+        for final in finals
+        if final.get("times")
+    ]
+    if not found or any(not entry.get("wall", 0) > 0 for entry in found):
+        return {}
+    return {
+        part: sum(float(entry.get(part, 0.0)) for entry in found) / len(found)
+        for part in (*PARTS, "wall", "cpu", "updates")
+    }

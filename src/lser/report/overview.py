@@ -1,0 +1,178 @@
+"""The first screen: every headline panel in one table of shares of the possible, with verdicts."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lser.experiments.studies import ScoreScale
+from lser.report.findings import LEVEL, Finding, StudyFindings, Versus, between
+from lser.report.panels import Panel
+from lser.report.sentences import nothing_learned
+from lser.report.stats import holm, mean_t
+from lser.report.style import MEMORIES, count, name_of, number
+from lser.report.tables import Table
+
+Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
+
+SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
+
+
+class Row(NamedTuple):
+    """One line of the table: where, and what every arm scored there."""
+
+    title: str
+    scores: Scores
+    scaled: bool
+    """Whether the scores are shares of the possible."""
+    learned: bool
+
+
+class Overview(NamedTuple):
+    """The table, and how LSER stands in its rows before and after Holm's correction."""
+
+    table: Table
+    readings: Mapping[str, Sequence[str]]
+    """By arm, its reading in every row it has."""
+    tests: int
+
+
+def overview(found: Sequence[StudyFindings], *, seed: int = 0) -> Overview | None:
+    """The table over all headline studies, or None where nothing is compared with uniform."""
+    rows = [row for study in found if study.study.spec.headline for row in _rows(study)]
+    rows = [row for row in rows if "uniform" in row.scores and len(row.scores) > 1]
+    if not rows:
+        return None
+    arms = _arms(rows)
+    pairs = {
+        (at, arm): between(
+            (arm, row.scores[arm]), ("uniform", row.scores["uniform"]), seed=seed, key=row.title
+        )
+        for at, row in enumerate(rows)
+        for arm in arms
+        if arm in row.scores and arm != "uniform"
+    }
+    adjusted = dict(zip(pairs, holm([pair.p for pair in pairs.values()]), strict=True))
+    readings = {key: _reading(pair, adjusted[key]) for key, pair in pairs.items()}
+    cells = [[_cell(row, arm, readings.get((at, arm), "")) for arm in arms]
+             for at, row in enumerate(rows)]  # fmt: skip
+    tests = sum(pair.p == pair.p for pair in pairs.values())
+    table = Table(
+        "overview",
+        _caption(tests),
+        ("where", *(name_of(arm) for arm in arms)),
+        tuple(
+            (f"{row.title}{'' if row.learned else ' †'}", *line)
+            for row, line in zip(rows, cells, strict=True)
+        ),
+        marks=tuple(
+            ("", *(readings.get((at, arm), "reference" if arm in row.scores else "")
+                   for arm in arms))
+            for at, row in enumerate(rows)
+        ),
+        notes=_notes(rows),
+    )  # fmt: skip
+    by_arm = {arm: [readings[key] for key in readings if key[1] == arm] for arm in arms}
+    return Overview(table, by_arm, tests)
+
+
+def in_one_sentence(found: Overview) -> str:
+    """How LSER stands in the rows of the table."""
+    readings = found.readings.get("lser", ())
+    if not readings:
+        return ""
+    above, below = (sum(r.startswith(way) for r in readings) for way in ("above", "below"))
+    sure_above, sure_below = readings.count("above"), readings.count("below")
+    return (
+        f"Of {count(len(readings), 'row')} LSER ends above uniform in {above} and below it in "
+        f"{below}; after Holm's correction over the {count(found.tests, 'comparison')} of the "
+        f"table, in {sure_above} and {sure_below}."
+    )
+
+
+def _rows(study: StudyFindings) -> list[Row]:
+    if study.study.spec.reads == "map":
+        return _pooled(study)
+    return [row for found in study.panels for row in _panel_rows(found)]
+
+
+def _panel_rows(found: Finding) -> list[Row]:
+    """A panel on its metric, and on the trained objective where that is another."""
+    panel = found.panel
+    scores = {arm.name: arm.scores for arm in panel.arms}
+    title = f"{panel.title}, {name_of(panel.metric)}"
+    learned = not nothing_learned(found.learned)
+    rows = [Row(title, _shares(scores, panel.scale), panel.scale is not None, learned)]
+    rewards = {arm.name: arm.rewards for arm in panel.arms if arm.rewards}
+    if rewards and not _proportional(panel):
+        title = f"{panel.title}, reward per step (trained on)"
+        scale, learned = panel.reward_scale, not nothing_learned(found.learned_reward)
+        rows.append(Row(title, _shares(rewards, scale), scale is not None, learned))
+    return rows
+
+
+def _proportional(panel: Panel) -> bool:
+    """Whether reward per step and metric are one and the same but for a factor."""
+    runs = [(a.scores[s], a.rewards[s]) for a in panel.arms for s in a.rewards]
+    ratios = np.array([reward / score if score else np.nan for score, reward in runs])
+    return bool(np.nanmax(ratios) - np.nanmin(ratios) < 1e-3 * abs(np.nanmean(ratios)))
+
+
+def _pooled(study: StudyFindings) -> list[Row]:
+    """All cells of a map together: per seed the mean share of the possible."""
+    panels = [panel for panel in study.study.panels if panel.scale is not None]
+    if not panels:
+        return []
+    arms = [arm.name for arm in panels[0].arms if all(p.arm(arm.name) for p in panels)]
+    scores: dict[str, dict[int, float]] = {}
+    for name in arms:
+        shares = [
+            _shares({name: arm.scores}, p.scale)[name] for p in panels if (arm := p.arm(name))
+        ]
+        seeds = set.intersection(*(set(share) for share in shares))
+        scores[name] = {s: float(np.mean([share[s] for share in shares])) for s in sorted(seeds)}
+    title = f"{study.study.spec.title}, mean of {len(panels)} cells, {name_of(panels[0].metric)}"
+    return [Row(title, scores, True, True)]
+
+
+def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
+    if scale is None:
+        return scores
+    return {a: {seed: scale.share(v) for seed, v in by.items()} for a, by in scores.items()}
+
+
+def _arms(rows: Sequence[Row]) -> list[str]:
+    names = dict.fromkeys(arm for row in rows for arm in row.scores)
+    known = [name for name in MEMORIES if name in names]
+    return [*known, *(name for name in names if name not in known)]
+
+
+def _reading(pair: Versus, adjusted: float) -> str:
+    kept = adjusted <= LEVEL or pair.verdict in ("open", "unknown")
+    return pair.verdict if kept else f"{pair.verdict}?"
+
+
+def _cell(row: Row, arm: str, reading: str) -> str:
+    if arm not in row.scores:
+        return ""
+    mean = mean_t(list(row.scores[arm].values())).estimate
+    shown = number(mean, digits=2) if row.scaled else number(mean)
+    return f"{shown} {SIGNS.get(reading, '')}".strip()
+
+
+def _caption(tests: int) -> str:
+    return (
+        "Share of the possible at the end: 0 is random actions, 1 the best policy known; means "
+        "over seeds. ▲ above and ▼ below uniform, by paired t-tests with Holm's correction over "
+        f"the {count(tests, 'comparison')} of this table; △ and ▽ only before it; no sign: not "
+        "separated."
+    )
+
+
+def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    notes = []
+    if not all(row.learned for row in rows):
+        notes.append("† No arm ends clearly above its own untrained policy: nothing was learned.")
+    if not all(row.scaled for row in rows):
+        notes.append("Rows without a known scale hold plain scores.")
+    return tuple(notes)

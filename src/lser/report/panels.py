@@ -1,0 +1,309 @@
+"""Runs sorted into what is compared: studies hold panels, panels hold arms, arms hold seeds.
+
+A panel is everything of an experiment but what its study compares; an arm is all of its settings.
+Runs that differ in anything else are never pooled: they stand in a panel of their own, named after
+what sets it apart.
+"""
+
+import math
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lser.experiments.records import Record, ordered
+from lser.experiments.studies import REWARD, ScoreScale, StudySpec, order_of, scale_of, spec_for
+from lser.report.naming import clean, natural, slug, unique
+from lser.report.settings import apart, canonical, flat
+from lser.report.stats import Float64, area_under_curve
+from lser.report.style import MEMORIES, SIMULATORS, name_of
+
+# What is no setting of a run, and where it ran rather than what.
+_NOT_SETTINGS = ("seed", "study", "label", "metric", "agent.device")
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """The runs of one cell, one per seed, in the order of their seeds."""
+
+    name: str
+    memory: str
+    runs: tuple[Record, ...]
+
+    @cached_property
+    def scores(self) -> dict[int, float]:
+        """The final score of every seed."""
+        return {run.seed: float((run.final or {})["metric"]) for run in self.runs}
+
+    @property
+    def values(self) -> Float64:
+        """The final scores as an array (seeds,)."""
+        return np.array(list(self.scores.values()))
+
+    @cached_property
+    def rewards(self) -> dict[int, float]:
+        """The reward per step at the end of every seed: what the agents were trained on."""
+        found = {run.seed: _reward(run) for run in self.runs}
+        return {seed: reward for seed, reward in found.items() if reward is not None}
+
+    @cached_property
+    def areas(self) -> dict[int, float]:
+        """The average height of every seed's learning curve."""
+        return {run.seed: area_under_curve(*columns(run)) for run in self.runs if run.curve}
+
+    @cached_property
+    def curves(self) -> tuple[Float64, Float64]:
+        """Sessions (points,) and scores (seeds, points) where all runs have been evaluated."""
+        found = [columns(run) for run in self.runs if run.curve]
+        if not found:
+            return np.zeros(0), np.zeros((0, 0))
+        start, end = max(at[0] for at, _ in found), min(at[-1] for at, _ in found)
+        coarsest = min((at for at, _ in found), key=len)
+        grid = np.union1d(coarsest[(coarsest >= start) & (coarsest <= end)], [start, end])
+        return grid, np.array([np.interp(grid, at, scores) for at, scores in found])
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Arms that differ only in what their study compares, and the one they are measured against."""
+
+    spec: StudySpec
+    name: str
+    """A name for files and anchors, of plain letters only."""
+    simulator: str
+    setting: str
+    metric: str
+    arms: tuple[Arm, ...]
+
+    @property
+    def study(self) -> str:
+        """The study's name, fit to be shown."""
+        return clean(self.spec.name)
+
+    @property
+    def reference(self) -> Arm | None:
+        """The arm the others are compared with, if it was run."""
+        uniform = [arm for arm in self.arms if arm.memory == "uniform"]
+        return self.arm(self.spec.reference) or (uniform[0] if len(uniform) == 1 else None)
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """The settings of one of its runs, for what all of them share."""
+        return self.arms[0].runs[0].experiment
+
+    @property
+    def sessions(self) -> int:
+        """The length of its runs, 0 where it is not recorded."""
+        value = self.experiment.get("sessions")
+        return value if isinstance(value, int) else 0
+
+    @property
+    def coordinates(self) -> tuple[Any, ...]:
+        """Where the panel lies along the axes that its study varies."""
+        return tuple(axis.value(self.experiment) for axis in self.spec.panel_by)
+
+    @property
+    def scale(self) -> ScoreScale | None:
+        """The known scores of random actions and of the best policy, on the platform's metric."""
+        return scale_of(self.experiment, self.metric)
+
+    @property
+    def reward_scale(self) -> ScoreScale | None:
+        """The same for the reward per step."""
+        return scale_of(self.experiment, REWARD)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands behind its runs, the most common first."""
+        return commands_of(run for arm in self.arms for run in arm.runs)
+
+    @property
+    def seeds(self) -> int:
+        """The smallest number of seeds of any arm."""
+        return min(len(arm.runs) for arm in self.arms)
+
+    @property
+    def place(self) -> str:
+        """Where it was measured: the simulator and what else was set."""
+        where = name_of(self.simulator)
+        return f"{where}, {name_of(self.setting)}" if self.setting else where
+
+    @property
+    def title(self) -> str:
+        """The place with the length of the runs."""
+        length = f"{self.sessions:,} sessions"
+        known = not self.sessions or length in self.setting
+        return self.place if known else f"{self.place}, {length}"
+
+    def arm(self, name: str) -> Arm | None:
+        """The arm called ``name``, or None."""
+        return next((arm for arm in self.arms if arm.name == name), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All panels of one study, and the runs that could not be used, each with the reason."""
+
+    spec: StudySpec
+    anchor: str
+    """A name for files and anchors, of plain letters only."""
+    panels: tuple[Panel, ...]
+    left_out: tuple[tuple[Record, str], ...]
+    strays: tuple[str, ...]
+    """Settings in which its runs differ although its spec does not vary them."""
+
+    @property
+    def name(self) -> str:
+        """The study's name as its runs have it."""
+        return self.spec.name
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands behind its runs, the most common first."""
+        return commands_of(run for p in self.panels for arm in p.arms for run in arm.runs)
+
+
+def studies(records: Iterable[Record]) -> list[Study]:
+    """Sorts ``records`` into studies; unfinished, failed and damaged runs are left out.
+
+    Raises:
+        ValueError: two records have the same settings and seed; both are named.
+    """
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in ordered(records):
+        groups[record.study].append(record)
+    names = sorted(groups, key=lambda name: (order_of(name), natural(name)))
+    taken = {"content", "summary", "notes"}  # the page's own anchors
+    found = [_study(spec_for(name), groups[name], taken) for name in names]
+    files: set[str] = set()
+    return [replace(study, panels=_named(study.panels, files)) for study in found]
+
+
+def commands_of(runs: Iterable[Record]) -> tuple[str, ...]:
+    """The commands behind `runs`, the most common first."""
+    found = Counter(clean(str(run.meta["command"])) for run in runs if run.meta.get("command"))
+    return tuple(command for command, _ in found.most_common())
+
+
+def columns(run: Record) -> tuple[Float64, Float64]:
+    """Sessions and scores of a run's curve, the last of several lines at the same session."""
+    lines = {line["sessions"]: line["metric"] for line in run.curve}
+    at = sorted(lines)
+    return np.array(at, dtype=np.float64), np.array([lines[s] for s in at], dtype=np.float64)
+
+
+def rng_for(seed: int, *names: str) -> np.random.Generator:
+    """A generator of its own for each estimate: adding runs elsewhere leaves it as it was."""
+    return np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])
+
+
+def _reward(run: Record) -> float | None:
+    final = run.final or {}
+    reward, length = final.get("reward"), final.get("length")
+    if not isinstance(reward, int | float) or not isinstance(length, int | float) or length <= 0:
+        return None
+    return float(reward) / float(length)
+
+
+def _study(spec: StudySpec, records: Sequence[Record], taken: set[str]) -> Study:
+    usable, left_out = _split(records)
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in usable:
+        groups[canonical(_shared(spec, record))].append(record)
+    runs = list(groups.values())
+    places = [(group[0].simulator, spec.setting(group[0].experiment)) for group in runs]
+    more, strays = apart(places, [_shared(spec, group[0]) for group in runs])
+    panels = [
+        _panel(spec, simulator, ", ".join(filter(None, (setting, extra))), group)
+        for (simulator, setting), extra, group in zip(places, more, runs, strict=True)
+    ]
+    panels.sort(key=lambda p: (_rank(SIMULATORS, p.simulator), natural(p.setting)))
+    anchor = unique(slug(spec.name or "runs"), taken)
+    return Study(spec, anchor, tuple(panels), tuple(left_out), tuple(strays))
+
+
+def _panel(spec: StudySpec, simulator: str, setting: str, records: Sequence[Record]) -> Panel:
+    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        label = "" if spec.arm_by else record.label  # a label of one's own tells arms apart too
+        groups[label, canonical(_compared(spec, record))].append(record)
+    runs = list(groups.values())
+    names = [clean(spec.arm_name(run[0].experiment, run[0].label)) for run in runs]
+    more, _ = apart([(name,) for name in names], [_compared(spec, run[0]) for run in runs])
+    taken: set[str] = set()
+    arms = [
+        _arm(unique(f"{name} ({extra})" if extra else name, taken), group)
+        for name, extra, group in zip(names, more, runs, strict=True)
+    ]
+    arms.sort(key=lambda arm: _rank(MEMORIES, arm.name))
+    return Panel(spec, "", clean(simulator), clean(setting), clean(records[0].metric), tuple(arms))
+
+
+def _arm(name: str, records: Sequence[Record]) -> Arm:
+    runs: dict[int, Record] = {}
+    for record in records:
+        if record.seed in runs:
+            raise ValueError(
+                f"two records of one seed: {runs[record.seed].where} and {record.where} are both "
+                f"seed {record.seed} of {name!r}, with equal settings; keep one of them"
+            )
+        runs[record.seed] = record
+    return Arm(name, clean(records[0].memory), tuple(runs[seed] for seed in sorted(runs)))
+
+
+def _named(panels: Sequence[Panel], files: set[str]) -> tuple[Panel, ...]:
+    """The panels with names for files that no other panel has."""
+    texts = [" ".join((panel.study or "runs", panel.simulator, panel.setting)) for panel in panels]
+    return tuple(
+        replace(panel, name=unique(slug(text), files))
+        for panel, text in zip(panels, texts, strict=True)
+    )
+
+
+def _shared(spec: StudySpec, record: Record) -> dict[str, Any]:
+    """Every setting that all arms of a panel have in common, by its path."""
+    return {path: v for path, v in _settings(record).items() if not _within(path, spec.compared)}
+
+
+def _compared(spec: StudySpec, record: Record) -> dict[str, Any]:
+    """Every setting in which the arms of a panel may differ, by its path."""
+    return {path: v for path, v in _settings(record).items() if _within(path, spec.compared)}
+
+
+def _settings(record: Record) -> dict[str, Any]:
+    return {p: v for p, v in flat(record.experiment).items() if not _within(p, _NOT_SETTINGS)}
+
+
+def _within(path: str, branches: Sequence[str]) -> bool:
+    return any(path == branch or path.startswith(f"{branch}.") for branch in branches)
+
+
+def _split(records: Sequence[Record]) -> tuple[list[Record], list[tuple[Record, str]]]:
+    usable, left_out = [], []
+    for record in records:
+        why = _unusable(record)
+        if why:
+            left_out.append((record, clean(why, 300)))
+        else:
+            usable.append(record)
+    return usable, left_out
+
+
+def _unusable(record: Record) -> str:
+    if record.status in ("failed", "damaged"):
+        lines = str(record.meta.get("error") or "no traceback").strip().splitlines()
+        return f"{record.status}: {lines[-1] if lines else 'no traceback'}"
+    if record.status != "done" or record.final is None:
+        return "not finished"
+    if not math.isfinite(record.final["metric"]):
+        return "its final score is not a finite number"
+    return ""
+
+
+def _rank(known: Sequence[str], name: str) -> tuple[Any, ...]:
+    """A sort key: the known names in their order, then the others by natural order."""
+    return (known.index(name) if name in known else len(known), natural(name))

@@ -1,0 +1,1 @@
+"""Two of RecSim's environments, with documents that are drawn when somebody looks at them."""

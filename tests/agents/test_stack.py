@@ -1,0 +1,186 @@
+"""Stacked learners do what each would do alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from agent_references import random_batch
+
+from lser.agents import DDPG, SAC, TD3
+from lser.agents.stack import Crew, DeviceStack, Turns, make_stack
+
+ROWS, SEEN, ACTED = 24, 7, 3
+CPU = torch.device("cpu")
+every_agent = pytest.mark.parametrize("make", [DDPG, TD3, SAC])
+Agents = list[Any]
+
+
+def agents(make: Any = DDPG, count: int = 3, **changes: Any) -> Agents:
+    low, high = -np.ones(ACTED, np.float32), np.array([1, 2, 3], np.float32)
+    settings = {"hidden": (16, 12), "critic_lr": 1e-2, "actor_lr": 1e-2, "tau": 0.05, **changes}
+    return [make(SEEN, low, high, seed=seed, **settings) for seed in range(count)]
+
+
+def batches(count: int, seed: int = 0) -> list[Any]:
+    return [random_batch(ROWS, SEEN, ACTED, seed=100 * seed + slot) for slot in range(count)]
+
+
+def stack(of: Agents, device: str = "cpu", **options: Any) -> DeviceStack:
+    crew = Crew.of(of)
+    shape = crew.batch_shape(ROWS)
+    buffers = [torch.zeros(shape.floats) for _ in range(2)]
+    made = DeviceStack(crew, shape, buffers, torch.device(device), **options)
+    load(made, of)
+    return made
+
+
+def load(made: DeviceStack | Turns, of: Agents) -> None:
+    for slot, agent in enumerate(of):
+        made.load(slot, agent.learner.state_dict())
+
+
+def learn(made: Any, of: Agents, given: list[Any], buffer: int = 0, active: Any = None) -> Any:
+    for slot, (agent, batch) in enumerate(zip(of, given, strict=True)):
+        agent.stage(batch, made.batches[buffer], slot)
+    made.launch(np.ones(len(of), np.bool_) if active is None else active, buffer)
+    return made.found()
+
+
+def assert_equal_states(one: Any, other: Any, tolerance: float = 1e-5) -> None:
+    assert one.keys() == other.keys()
+    for name, mine in one.items():
+        if isinstance(mine, dict):
+            assert_equal_states(mine, other[name], tolerance)
+        else:
+            mine, its = (torch.as_tensor(x).double() for x in (mine, other[name]))
+            torch.testing.assert_close(mine, its, rtol=tolerance, atol=tolerance)
+
+
+@every_agent
+@pytest.mark.parametrize("critic", ["joint", "late-action", "product"])
+def test_stacked_updates_equal_those_of_each_agent_alone(make: Any, critic: str) -> None:
+    alone, twins = (agents(make, critic=critic, value_bound="auto") for _ in range(2))
+    for set_of in (alone, twins):  # agents need not stand at the same number of steps
+        set_of[1].learn(random_batch(ROWS, SEEN, ACTED, seed=9))
+    made = stack(twins)
+    for step in range(20):
+        given = batches(3, step)
+        expected = [agent.learn(b).td_errors for agent, b in zip(alone, given, strict=True)]
+        found = learn(made, twins, given, step % 2)
+        np.testing.assert_allclose(found.errors, expected, rtol=1e-3, atol=2e-4)
+    for slot, agent in enumerate(alone):
+        assert_equal_states(agent.learner.state_dict(), made.state(slot), 3e-4)
+    assert [made.state(slot)["updates"] for slot in range(3)] == [20, 21, 20]
+
+
+@every_agent
+def test_learners_that_take_turns_are_those_of_the_agents_bit_for_bit(make: Any) -> None:
+    alone, twins = agents(make), agents(make)
+    made = make_stack(Crew.of(twins), ROWS, "cpu")
+    assert isinstance(made, Turns)
+    load(made, twins)
+    for step in range(10):
+        given = batches(3, step)
+        expected = [agent.learn(b).td_errors for agent, b in zip(alone, given, strict=True)]
+        assert (learn(made, twins, given, step % 2).errors == np.stack(expected)).all()
+    for slot, agent in enumerate(alone):
+        assert_equal_states(agent.learner.state_dict(), made.state(slot), 0.0)
+
+
+def test_agents_of_a_stack_may_differ_in_rates_discount_and_bounds() -> None:
+    def mixed() -> Agents:
+        knobs = [{"discount": 0.0}, {"discount": 0.5, "tau": 0.5, "actor_lr": 1e-3}]
+        knobs += [{"critic_lr": 1e-4, "value_bound": (-0.1, 0.1)}]
+        return [agents(count=1, **changed)[0] for changed in knobs]
+
+    alone, twins = mixed(), mixed()
+    made = stack(twins)
+    for step in range(5):
+        given = batches(3, step)
+        expected = [agent.learn(b).td_errors for agent, b in zip(alone, given, strict=True)]
+        np.testing.assert_allclose(learn(made, twins, given).errors, expected, atol=1e-5)
+    for slot, agent in enumerate(alone):
+        assert_equal_states(agent.learner.state_dict(), made.state(slot))
+
+
+@every_agent
+@pytest.mark.parametrize("kind", [stack, "turns"])
+def test_agents_that_are_not_active_stay_as_they_are(make: Any, kind: Any) -> None:
+    mine = agents(make)
+    if kind == "turns":
+        made: Any = make_stack(Crew.of(mine), ROWS, "cpu")
+        load(made, mine)
+    else:
+        made = kind(mine)
+    learn(made, mine, batches(3), active=np.array([True, False, True]))
+    assert_equal_states(mine[1].learner.state_dict(), made.state(1), tolerance=0)
+    assert made.state(2)["critic_adam"]["steps"] == 1
+
+
+@every_agent
+def test_a_stack_chooses_what_its_agents_would(make: Any) -> None:
+    mine = agents(make)
+    made = stack(mine)
+    seen = np.random.default_rng(0).standard_normal((3, 5, SEEN)).astype(np.float32)
+    expected = np.stack([agent.act(rows) for agent, rows in zip(mine, seen, strict=True)])
+    np.testing.assert_allclose(made.choose(seen), expected, atol=1e-5)
+    turns = make_stack(Crew.of(mine), ROWS, "cpu")
+    for slot, agent in enumerate(mine):
+        turns.load(slot, agent.learner.state_dict())
+    assert (turns.choose(seen) == expected).all()
+    assert (turns.actor(1) == mine[1].learner.actor.vector.numpy()).all()
+    assert (made.actor(1) == mine[1].learner.actor.vector.numpy()).all()
+
+
+def test_stochastic_policies_choose_by_the_draws_they_are_given() -> None:
+    mine, twins = agents(SAC), agents(SAC)
+    seen = np.random.default_rng(0).standard_normal((3, 5, SEEN)).astype(np.float32)
+    expected = np.stack([a.act(rows, explore=True) for a, rows in zip(mine, seen, strict=True)])
+    normals = np.stack([agent.draw_to_act(5).t().numpy() for agent in twins])
+    np.testing.assert_allclose(stack(twins).choose(seen, normals), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (lambda: agents(hidden=(16,)), "equal architectures"),
+        (lambda: agents(critic="product"), "equal architectures"),
+        (lambda: agents(TD3), "equal architectures"),
+        (lambda: [object()], "only DDPG, TD3 and SAC can be stacked, got object"),
+    ],
+)
+def test_agents_that_cannot_be_stacked_are_refused(others: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Crew.of([*agents(), *others()])
+
+
+@every_agent
+def test_a_stack_looks_at_values_when_it_is_time(make: Any) -> None:
+    alone, twins = (agents(make, diagnose_every=2) for _ in range(2))
+    made = stack(twins)
+    for step in range(4):
+        given = batches(3, step)
+        expected = [agent.learn(b).values for agent, b in zip(alone, given, strict=True)]
+        values = learn(made, twins, given).values
+        assert (values is None) == (step % 2 == 0)
+        if values is not None:
+            np.testing.assert_allclose(values, [v[:6] for v in expected], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@every_agent
+@pytest.mark.parametrize(("capture", "compiled"), [(True, True), (True, False), (False, False)])
+def test_updates_on_the_accelerator_equal_those_on_the_cpu(
+    make: Any, capture: bool, compiled: bool
+) -> None:
+    alone, twins = (agents(make, diagnose_every=7) for _ in range(2))
+    made = stack(twins, "cuda", capture=capture, compiled=compiled)
+    for step in range(20):
+        given = batches(3, step)
+        expected = [agent.learn(b).td_errors for agent, b in zip(alone, given, strict=True)]
+        found = learn(made, twins, given, step % 2)
+        assert np.abs(found.errors - expected).max() < 5e-3
+    assert bool(made._graphs) == capture
+    for slot, agent in enumerate(alone):
+        assert_equal_states(agent.learner.state_dict(), made.state(slot), 2e-3)

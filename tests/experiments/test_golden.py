@@ -1,0 +1,67 @@
+"""One short run per memory, frozen: a redesign must leave the same records.
+
+`python tests/experiments/test_golden.py` writes the data anew. Rounding differs between
+processors, and a page may flip by it, so scores are compared to a part in a hundred.
+"""
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lser.experiments import records
+from lser.experiments.presets import preset
+from lser.experiments.run import run
+
+DATA = Path(__file__).parents[1] / "golden" / "records.json"
+MEMORIES = (
+    *("lser", "uniform", "per", "der", "der-uniform", "aer", "ser", "her", "her-balanced"),
+    *("lser-p", "lser-s", "reward-top", "random-code"),
+)
+AGENTS = ("ddpg", "td3", "sac")
+
+
+def experiment(memory, agent="ddpg"):
+    base = preset("bazaar", memory, agent, scale="quick")
+    return replace(
+        base,
+        users=4,
+        batch_size=32,
+        capacity=400,
+        sessions=80,
+        evaluate_every=40,
+        evaluate_sessions=40,
+        final_sessions=80,
+        seed=12,
+    )
+
+
+def outcome(memory, agent, folder):
+    run(experiment(memory, agent), folder)
+    record = records.load(folder)
+    keys = ("sessions", "steps", "updates", "metric", "reward")
+    points = [{k: point[k] for k in keys if k in point} for point in (*record.curve, record.final)]
+    return {"points": points}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_short_run_leaves_the_frozen_record(memory, agent, tmp_path):
+    if agent != "ddpg" and memory not in ("lser", "per"):
+        pytest.skip("one agent is enough for the other memories")
+    expected = json.loads(DATA.read_text())[f"{memory}, {agent}"]["points"]
+    found = outcome(memory, agent, tmp_path)["points"]
+    assert len(found) == len(expected)
+    for point, golden in zip(found, expected, strict=True):
+        assert point == pytest.approx(golden, rel=1e-2, abs=1e-4)
+
+
+if __name__ == "__main__":
+    frozen = {}
+    for agent in AGENTS:
+        for memory in MEMORIES if agent == "ddpg" else ("lser", "per"):
+            with tempfile.TemporaryDirectory() as folder:
+                frozen[f"{memory}, {agent}"] = outcome(memory, agent, Path(folder))
+    DATA.write_text(json.dumps(frozen, indent=1) + "\n")
