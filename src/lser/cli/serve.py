@@ -74,10 +74,10 @@ def _serve(
         browser: Open the demo's page in a browser.
     """
     try:
-        from lser.online.service.limits import Limits
+        from lser.online.service.limits import Limits, Tokens, check_host
         from lser.online.service.server import Options
         from lser.online.service.supervisor import Supervisor
-        from lser.online.settings import parse_arms
+        from lser.online.settings import Settings, parse_arms
     except ModuleNotFoundError as error:
         raise ValueError(f"{INSTALL} ({error})") from None
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
@@ -94,13 +94,16 @@ def _serve(
         "cold": cold, "pace": pace, "publish_every": publish_every, "release": release,
         "retention_days": retention_days, "arms": parse_arms(arm) if arm else None,
     }  # fmt: skip
+    settings = {name: value for name, value in values.items() if value is not None}
+    Settings(**settings)  # what is wrong is said here, before any process is started
+    check_host(host, Tokens.of(writer_token_file, admin_token_file))
     options = Options(
         folder=shop,
         items=items,
         host=host,
         port=port,
         durability=durability,
-        settings={name: value for name, value in values.items() if value is not None},
+        settings=settings,
         limits=Limits(rate=rate, body=body_limit),
         writer_token_file=writer_token_file,
         admin_token_file=admin_token_file,
