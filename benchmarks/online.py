@@ -63,8 +63,15 @@ def wait_for(address):
     raise RuntimeError(f"{address} does not answer")
 
 
-def wrk(port, script, seconds, connections=CONNECTIONS):
-    """Requests per second, median and 99 % latency in ms, and answers that were not 200."""
+def cpu_of(pid):
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wrk(port, pid, script, seconds, connections=CONNECTIONS):
+    """Requests per second, latencies in ms, processor time in µs, answers that were not 200."""
+    before = cpu_of(pid)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
     done = subprocess.run(
         [*command, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True
@@ -81,6 +88,7 @@ def wrk(port, script, seconds, connections=CONNECTIONS):
         "rate": rate,
         "p50": latency(50),
         "p99": latency(99),
+        "cpu": (cpu_of(pid) - before) / (rate * seconds) * 1e6,
         "wrong": int(wrong[1]) if wrong else 0,
     }
 
@@ -107,6 +115,11 @@ class Service:
         self._thread.start()
         assert self._supervisor.wait_until_ready(300)
 
+    @property
+    def pid(self):
+        """The server's process."""
+        return self._supervisor.pid
+
     def teach(self, seconds):
         """Clicks on some pages, so that there is a policy to serve."""
         rng, end = np.random.default_rng(0), time.monotonic() + seconds
@@ -131,11 +144,10 @@ class Service:
 
 def traffic(arguments, scratch):
     """The rates and latencies of every service beside the echo, round by round."""
-    items = scratch / "items.npz.csv"
+    items = scratch / "items.csv"
     vectors = np.random.default_rng(0).standard_normal((arguments.items, DIM))
-    header = "id," + ",".join(f"v{n}" for n in range(DIM))
     with items.open("w") as file:
-        file.write(header + "\n")
+        file.write("id," + ",".join(f"v{n}" for n in range(DIM)) + "\n")
         for number, row in enumerate(vectors.round(4).tolist()):
             file.write(f"{number}," + ",".join(map(str, row)) + "\n")
     script = scratch / "post.lua"
@@ -155,17 +167,23 @@ def traffic(arguments, scratch):
             ("power", "power", "off"),
             ("idle", "process", "off"),
         ):
-            services[name] = Service(scratch / name, items, durability, learner)
-        services["process"].teach(8)
+            taught = Service(scratch / name, items, durability, "process")
+            services[name] = taught
+            taught.teach(10)
+            if learner == "off":  # the policy stays, the learner goes
+                taught.stop()
+                services[name] = Service(scratch / name, items, durability, learner)
         found = {name: [] for name in ("echo", *services)}
         for _ in range(arguments.rounds):
-            found["echo"].append(wrk(port, script, arguments.seconds))
+            found["echo"].append(wrk(port, echo.pid, script, arguments.seconds))
             for name, service in services.items():
-                found[name].append(wrk(service.port, script, arguments.seconds))
+                found[name].append(wrk(service.port, service.pid, script, arguments.seconds))
         many = {name: [] for name in ("idle", "power")}
         for _ in range(arguments.rounds):
             for name in many:
-                many[name].append(wrk(services[name].port, script, arguments.seconds, 64))
+                many[name].append(
+                    wrk(services[name].port, services[name].pid, script, arguments.seconds, 64)
+                )
     finally:
         for service in services.values():
             service.stop()
@@ -294,14 +312,14 @@ def main():
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     for name, rounds in found.items():
-        rate, p50, p99 = (
-            statistics.median(r[key] for r in rounds) for key in ("rate", "p50", "p99")
-        )
-        print(f"{name:<10} {rate:8.0f}/s  p50 {p50:7.2f}  p99 {p99:7.2f} ms")
+        keys = ("rate", "p50", "p99", "cpu")
+        rate, p50, p99, cpu = (statistics.median(r[key] for r in rounds) for key in keys)
+        print(f"{name:<9}{rate:7.0f}/s  p50 {p50:6.2f}  p99 {p99:6.2f} ms  {cpu:4.0f} µs of CPU")
     rows = {
         "durable /recommend beside FastAPI echo, learner idle (>= .5)": ratios(
             found, "idle", "rate"
         ),
+        "processor time a request, echo's beside it": ratios(found, "echo", "cpu", "idle"),
         "the same, learner running": ratios(found, "process", "rate"),
         "p99 beside echo, learner running (<= 3)": ratios(found, "process", "p99"),
         "durability power beside process, 64 connections (>= .8)": ratios(

@@ -1,5 +1,6 @@
 """The recommender: pages for visitors, feedback for pages, and a log between them."""
 
+import itertools
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
@@ -79,6 +80,7 @@ class Recommender:
             raise ValueError(f"items must be given for a new shop: {folder} holds no log")
         table = None if items is None else read_items(items)
         self.folder = folder
+        self._name, self._numbers = f"{secrets.token_hex(8)}-", itertools.count(1)  # of pages
         self._log = SqliteLog(folder, durability=durability)
         try:
             self._reader = SqliteReader(folder)
@@ -187,7 +189,7 @@ class Recommender:
         books, settings = self.books, self.books.settings
         given = check_features(features, settings.features)
         k = settings.k if k is None else check_count("k", k, MOST_PLACES)
-        id = secrets.token_hex(12) if id is None else check_id("id", id)
+        id = f"{self._name}{next(self._numbers):x}" if id is None else check_id("id", id)
         if user is not None:
             check_id("user", user)
         if session is not None:

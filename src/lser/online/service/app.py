@@ -51,10 +51,11 @@ class Committer:
                 self._loop.call_soon_threadsafe(self._wake)
 
         self._log.submit(entries, done)
+        late = self._loop.call_later(timeout, _expire, future, timeout)  # cheaper than wait_for
         try:
-            return await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            raise LogRefusedError(f"the log did not answer within {timeout} s") from None
+            return await future
+        finally:
+            late.cancel()
 
     def _wake(self) -> None:
         self._called = False
@@ -66,6 +67,11 @@ class Committer:
                 future.set_exception(error)
             else:
                 future.set_result(receipts or [])
+
+
+def _expire(future: "asyncio.Future[list[Receipt]]", timeout: float) -> None:
+    if not future.done():
+        future.set_exception(LogRefusedError(f"the log did not answer within {timeout} s"))
 
 
 class App:
@@ -148,12 +154,16 @@ class App:
             self.tokens.check(given, admin=admin)
 
     async def _body(self, receive: Receive) -> bytes:
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                return await self._gather(receive)
+        except TimeoutError:
+            raise RefusedError(408, "the body did not arrive in time") from None
+
+    async def _gather(self, receive: Receive) -> bytes:
         parts, size = [], 0
         while True:
-            try:
-                message = await asyncio.wait_for(receive(), self.limits.timeout)
-            except TimeoutError:
-                raise RefusedError(408, "the body did not arrive in time") from None
+            message = await receive()
             if message["type"] == "http.disconnect":
                 raise RefusedError(400, "the client went away")
             part = message.get("body", b"")
