@@ -19,6 +19,7 @@ from lser.online.policies import Policy, forget_policies, load_policy
 from lser.online.sqlite_log import SqliteReader
 
 BEAT = 0.2  # seconds between looks
+RESTART = 2.0  # seconds at least between two starts of a learner
 EVIDENCE_EVERY = 1.0
 SAVE_EVERY = 300.0
 TRIM_EVERY = 600.0
@@ -44,7 +45,7 @@ class Keeper:
         self._threads: list[threading.Thread] = []
         self._loaded = -1
         self._times = {"evidence": 0.0, "save": time.monotonic(), "trim": 0.0, "tick": 0.0}
-        self._times["open"] = -1e9
+        self._times["open"] = self._times["learner"] = -1e9
         self._learning: Learning | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.restarts = 0
@@ -105,20 +106,26 @@ class Keeper:
         return self._learning.pages
 
     def _learn_on(self) -> None:
-        """The learner's thread."""
+        """The learner's thread: a learner, and another one should it fail."""
+        while not self._stop.is_set():
+            try:
+                self._learn_here()
+            except Exception:
+                logger.exception("the learner failed: starting it again")
+                self.restarts += 1
+                self._stop.wait(RESTART)
+
+    def _learn_here(self) -> None:
         reader = SqliteReader(self._folder)
-        self._learning = learning = Learning(
-            self._folder, reader, DirectOutbox(self._log, self._folder)
-        )
         try:
+            learning = Learning(self._folder, reader, DirectOutbox(self._log, self._folder))
             while not self._stop.is_set():
                 worked = learning.step(50)
                 learning.report()
                 if not worked:
                     self._stop.wait(BEAT / 4)
+            learning.save()  # not after a failure: what is half folded is no function of the log
         finally:
-            learning.save()
-            self._learning = None
             reader.close()
 
     def _run(self) -> None:
@@ -201,7 +208,11 @@ class Keeper:
 
     def _tend(self) -> None:
         """Start the learner's process, or start it again."""
+        now = time.monotonic()
         if self._process is None or self._process.poll() is not None:
+            if now - self._times["learner"] < RESTART:
+                return
+            self._times["learner"] = now
             if self._process is not None:
                 self.restarts += 1
                 logger.warning("the learner ended (%s): starting it again", self._process.poll())

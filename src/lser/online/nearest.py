@@ -4,6 +4,8 @@ The inverted file is built of the catalogue at one moment. Rows changed since ar
 its answers and scanned beside it, until `rebuild` takes them in.
 """
 
+import logging
+
 import numpy as np
 
 from lser.online.items import Found, Items
@@ -12,6 +14,7 @@ from lser.types import Bool, Float32, Int64
 
 SCAN_UP_TO = 20_000  # rows; above, the inverted file is faster
 PROBES = 16
+logger = logging.getLogger("lser")
 OVERSAMPLE = 4  # times as many answers where some may be passed over
 
 
@@ -24,6 +27,7 @@ class Nearest:
         self._index: ItemIndex | None = None
         self._indexed: Int64 = np.zeros(0, np.int64)  # rows that the index knows, in its order
         self._changed: set[int] = set()  # rows put or removed since
+        self._without = False  # no vector index is installed
 
     def note(self, rows: Int64) -> None:
         """Remember that rows were put or removed."""
@@ -34,7 +38,7 @@ class Nearest:
     @property
     def due(self) -> bool:
         """Whether so much has changed that a rebuild pays."""
-        if len(self._items) <= SCAN_UP_TO:
+        if len(self._items) <= SCAN_UP_TO or self._without:
             return False
         return self._index is None or len(self._changed) > max(500, len(self._indexed) // 50)
 
@@ -43,15 +47,15 @@ class Nearest:
         with self._items.lock:
             rows = np.flatnonzero(self._items.live)
             vectors = self._items.vectors[rows]
-            pending, self._changed = self._changed, set()
+            self._changed = set()
         try:
             order = np.random.default_rng(0).permutation(len(rows))  # cells train on the first
             rows = rows[order]
             index = FaissIndex(np.ascontiguousarray(vectors[order]), probes=PROBES)
-        except ImportError:  # faiss is optional: the scan stays right, only slower
-            with self._items.lock:
-                self._changed |= pending
-            raise
+        except ImportError as error:  # the scan is right too, only slower
+            logger.warning("searching %s items one by one: %s", len(rows), error)
+            self._without = True
+            return
         with self._items.lock:
             self._index, self._indexed = index, rows
 
