@@ -45,7 +45,7 @@ def sb3(buffer: Buffer) -> Trainer:
     from stable_baselines3 import DDPG
     from stable_baselines3.common.noise import NormalActionNoise
 
-    from lser.adapters.sb3 import LocalityReplayBuffer, QueryCallback
+    from lser.adapters.sb3 import MemoryReplayBuffer, QueryCallback
 
     env = gym.make("lser/Bazaar-v0")
     assert env.action_space.shape is not None
@@ -58,7 +58,7 @@ def sb3(buffer: Buffer) -> Trainer:
         batch_size=BATCH,
         policy_kwargs={"net_arch": HIDDEN},
         action_noise=NormalActionNoise(quiet, loud),
-        replay_buffer_class=LocalityReplayBuffer if buffer == "lser" else None,
+        replay_buffer_class=MemoryReplayBuffer if buffer == "lser" else None,
         device="cpu",
         seed=0,
     )
@@ -78,7 +78,7 @@ def torchrl(buffer: Buffer) -> Trainer:
     from torchrl.modules import MLP, ValueOperator
     from torchrl.objectives import DDPGLoss, SoftUpdate
 
-    from lser.adapters.torchrl import LocalitySlots, MemorySampler, memory_pair
+    from lser.adapters.torchrl import MemorySampler, memory_pair
 
     env = gym.make("lser/Bazaar-v0")
     space, rng = env.action_space, np.random.default_rng(0)
@@ -95,7 +95,7 @@ def torchrl(buffer: Buffer) -> Trainer:
     targets, optim = SoftUpdate(loss, tau=0.005), torch.optim.Adam(loss.parameters(), 1e-3)
     parts: dict[str, Any] = {}
     if buffer == "lser":
-        sampler, writer = memory_pair(LocalitySlots(CAPACITY, width))
+        sampler, writer = memory_pair("lser", CAPACITY, width)
         parts = {"sampler": sampler, "writer": writer}
     rb = TensorDictReplayBuffer(storage=LazyTensorStorage(CAPACITY), batch_size=BATCH, **parts)
     seen, _ = env.reset(seed=0)
@@ -148,7 +148,7 @@ def tianshou(buffer: Buffer) -> Trainer:
     from tianshou.utils.net.common import Net
     from tianshou.utils.net.continuous import ContinuousActorDeterministic, ContinuousCritic
 
-    from lser.adapters.tianshou import LocalityReplayBuffer, QueryCollector
+    from lser.adapters.tianshou import MemoryReplayBuffer, QueryCollector
 
     env = gym.make("lser/Bazaar-v0")
     seen, action = env.observation_space.shape, env.action_space.shape
@@ -169,7 +169,9 @@ def tianshou(buffer: Buffer) -> Trainer:
     )
     envs = DummyVectorEnv([lambda: env])
     collector: Collector[Any] = (
-        QueryCollector(algorithm, envs, LocalityReplayBuffer(CAPACITY, 1), exploration_noise=True)
+        QueryCollector(
+            algorithm, envs, MemoryReplayBuffer("lser", CAPACITY), exploration_noise=True
+        )
         if buffer == "lser"
         else Collector(algorithm, envs, VectorReplayBuffer(CAPACITY, 1), exploration_noise=True)
     )

@@ -248,16 +248,14 @@ def slowdown(grown: dict[int, dict[str, float]], operation: str) -> float:
 
 def fallback(seconds: float) -> dict[int, float]:
     """Milliseconds for a query without a bucket, by the number of occupied codes."""
-    from lser.replay import Store
-    from lser.replay.buckets import Buckets, Rules
+    from lser.replay.index.index import BucketIndex, Rules
 
     rng = np.random.default_rng(2)
     times = {}
     for count in (1_000, 10_000, 100_000, 1_000_000):
         codes = rng.choice(2**32, 2 * count, replace=False).astype(np.uint32)
-        store = Store(count, 1, 1)
-        buckets = Buckets(store, Rules())
-        buckets.insert(np.zeros((count, store.layout.width), np.float32), codes[:count])
+        buckets = BucketIndex(np.full(count, -1, np.int64), Rules())
+        buckets.place(codes[:count], np.zeros(count, np.float32))
         turn = iter(range(count, sys.maxsize))
         ask = lambda b=buckets, c=codes, t=turn, n=count: b.pick(  # noqa: E731
             int(c[n + next(t) % n]), BATCH, 1.0

@@ -27,7 +27,8 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from lser.experiments.build import Built, build
-from lser.experiments.config import Experiment, VirtualTaobao
+from lser.experiments.experiment import Experiment
+from lser.simulators.virtual_taobao import Params as VirtualTaobao
 from lser.simulators.virtual_taobao.weights import WeightsError
 from lser.training import Progress, train
 

@@ -1,11 +1,14 @@
-"""What mkdocs.yml leaves to code: folders in the navigation, fields of classes in the reference."""
+"""What mkdocs.yml leaves to code: folders in the navigation, fields of classes, the results."""
 
 import ast
 import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.structure.files import File
+
 ROOT = Path(__file__).resolve().parents[1]
+FIGURES = "assets/results"  # where the site has the figures of the results
 
 
 def on_config(config: Any) -> Any:
@@ -35,9 +38,30 @@ def _listed(root: Path, folder: str) -> list[str]:
     return [page.relative_to(root).as_posix() for page in pages]
 
 
+def on_files(files: Any, config: Any) -> Any:
+    """Add the figures that the results show."""
+    for figure in sorted((ROOT / "results" / "figures").glob("*.svg")):
+        files.append(File.generated(config, f"{FIGURES}/{figure.name}", content=figure.read_text()))
+    return files
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001
-    """Put the fields of a class and their comments where a line says ``@fields module.Class``."""
+    """Fill in what pages only name.
+
+    ``@fields module.Class`` becomes the fields of a class and their comments, ``@block name`` a
+    block of the results.
+    """
+    markdown = re.sub(r"^@block (\w+)$", lambda found: _block(found[1]), markdown, flags=re.M)
     return re.sub(r"^@fields ([\w.]+)$", lambda found: _fields(found[1]), markdown, flags=re.M)
+
+
+def _block(name: str) -> str:
+    """What stands between the markers of ``name`` in the results."""
+    text = (ROOT / "results" / "README.md").read_text()
+    inside = text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
+    if not inside:
+        raise ValueError(f"results/README.md has no block {name!r}")
+    return inside.replace("](figures/", f"]({FIGURES}/").strip()
 
 
 def _fields(path: str) -> str:

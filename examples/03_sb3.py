@@ -1,6 +1,6 @@
 """LSER inside Stable-Baselines3: one argument more than you already pass.
 
-pip install 'lser[sb3]'; python examples/03_sb3.py [steps]
+pip install -e '.[sb3]'; python examples/03_sb3.py [steps]
 """
 
 import sys
@@ -14,7 +14,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.noise import NormalActionNoise
 
 import lser  # noqa: F401  registers the simulators
-from lser.adapters.sb3 import LocalityReplayBuffer, QueryCallback
+from lser.adapters.sb3 import MemoryReplayBuffer, QueryCallback
 
 torch.set_num_threads(1)
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
@@ -32,8 +32,8 @@ model = DDPG(
     buffer_size=100_000,
     policy_kwargs={"net_arch": [64, 64]},
     action_noise=NormalActionNoise(np.zeros(shape), np.full(shape, 0.3)),
-    replay_buffer_class=LocalityReplayBuffer,
-    replay_buffer_kwargs={"bits": 6, "greedy": 0.9},
+    replay_buffer_class=MemoryReplayBuffer,
+    replay_buffer_kwargs={"memory": "lser", "bits": 6, "greedy": 0.9},
     seed=0,
 )
 

@@ -1,6 +1,6 @@
 """LSER inside TorchRL: a sampler and a writer over one index, the data in TorchRL's storage.
 
-pip install 'lser[torchrl]'; python examples/04_torchrl.py [steps]
+pip install -e '.[torchrl]'; python examples/04_torchrl.py [steps]
 """
 
 import sys
@@ -14,7 +14,7 @@ from torchrl.modules import MLP, AdditiveGaussianModule, TanhModule, ValueOperat
 from torchrl.objectives import DDPGLoss, SoftUpdate
 
 import lser  # noqa: F401  registers the simulators
-from lser.adapters.torchrl import LocalitySlots, memory_pair
+from lser.adapters.torchrl import memory_pair
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
@@ -30,9 +30,8 @@ loss = DDPGLoss(actor, critic, delay_actor=True, delay_value=True)
 loss.make_value_estimator(gamma=0.9)
 targets, optim = SoftUpdate(loss, tau=0.01), torch.optim.Adam(loss.parameters(), 1e-3)
 
-index = LocalitySlots(100_000, width, bits=6, greedy=0.9)
-sampler, writer = memory_pair(index)
-storage = LazyTensorStorage(index.capacity)
+sampler, writer = memory_pair("lser", 100_000, width, bits=6, greedy=0.9)
+storage = LazyTensorStorage(100_000)
 rb = TensorDictReplayBuffer(storage=storage, sampler=sampler, writer=writer, batch_size=64)
 
 current = env.reset()
@@ -44,7 +43,8 @@ for _ in range(steps):
         (losses["loss_actor"] + losses["loss_value"]).backward()
         optim.step()
         targets.step()
-    transition, current = env.step_and_maybe_reset(explore(current))
+    with torch.no_grad():  # or the storage would keep the graph of every action
+        transition, current = env.step_and_maybe_reset(explore(current))
     rb.extend(transition.unsqueeze(0))
 sessions = [visitors.rollout(1_000, actor)["next", "reward"].sum().item() for _ in range(100)]
 print(f"clicks per session after {steps:,} pages: {sum(sessions) / len(sessions):.2f}")

@@ -1,6 +1,6 @@
 """LSER inside Tianshou: another buffer in your collector, the trainer as it was.
 
-pip install 'lser[tianshou]'; python examples/05_tianshou.py [steps]
+pip install -e '.[tianshou]'; python examples/05_tianshou.py [steps]
 """
 
 import sys
@@ -18,7 +18,7 @@ from tianshou.utils.net.common import Net
 from tianshou.utils.net.continuous import ContinuousActorDeterministic, ContinuousCritic
 
 import lser  # noqa: F401  registers the simulators
-from lser.adapters.tianshou import LocalityReplayBuffer, QueryCollector
+from lser.adapters.tianshou import MemoryReplayBuffer, QueryCollector
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
@@ -34,7 +34,7 @@ policy = ContinuousDeterministicPolicy(actor=actor, action_space=space, explorat
 ddpg = DDPG(policy=policy, policy_optim=adam, critic=critic, critic_optim=adam, gamma=0.9, tau=0.01)
 
 users = DummyVectorEnv([make] * 4)
-buffer = LocalityReplayBuffer(100_000, buffer_num=4, bits=6, greedy=0.9)
+buffer = MemoryReplayBuffer("lser", 100_000, buffer_num=4, bits=6, greedy=0.9)
 collector = QueryCollector(ddpg, users, buffer, exploration_noise=True)  # asks for whom we serve
 collector.reset()
 collector.collect(n_step=100, random=True)

@@ -9,46 +9,24 @@ import json
 import re
 import shutil
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from committed import RESULTS, SEED, findings, found, panel_of
+from first import ANSWER, first_screen, headline, history, notes
 from speed import short_speed, speed
+from words import words
 
 from lser.experiments import records
 from lser.report import build_report
-from lser.report.findings import Finding, StudyFindings, find_out
-from lser.report.panels import studies
-from lser.report.sentences import standing
+from lser.report.findings import Finding
 from lser.report.stats import Interval, mean_t
 from lser.report.style import interval, name_of
 from lser.report.verdicts import in_short
 
-RESULTS = Path(__file__).resolve().parent
 ROOT = RESULTS.parent
-SEED = 0  # of the bootstrap
+TITLE = "Experience replay for online recommendation"
 SHOWN = re.compile(r"figures/([a-z0-9.-]+\.svg)")
-
-
-def found() -> list[records.Record]:
-    """Every committed record that is reported; tuning, on seeds of its own, has a table apart."""
-    return [record for record in records.find(RESULTS) if record.study != "tuning"]
-
-
-@cache
-def findings() -> list[StudyFindings]:
-    """What the committed records say."""
-    return find_out(studies(found()), seed=SEED)
-
-
-def panel_of(study_name: str, simulator: str, setting: str = "") -> Finding:
-    """The panel of one study on one simulator, in one setting where it has several."""
-    for study in findings():
-        for one in study.panels:
-            key = (study.study.name, one.panel.simulator, one.panel.setting)
-            if key == (study_name, simulator, setting):
-                return one
-    raise ValueError(f"no record of {study_name} on {simulator}, {setting}")
 
 
 def score_table(found: Finding) -> str:
@@ -66,34 +44,6 @@ def score_table(found: Finding) -> str:
 def _interval(value: Interval, *, sign: bool = False) -> str:
     """As the report shows it, always with three digits, and signs that one can copy."""
     return interval(value, sign=sign, digits=3).replace("−", "-")
-
-
-def headline() -> str:
-    """The README's picture, tables and reading."""
-    demo = panel_of("demo", "bazaar")
-    taobao, longest = (
-        panel_of("comparison", "virtual-taobao", f"{sessions} sessions")
-        for sessions in ("15,000", "90,000")
-    )
-    return "\n".join(
-        [
-            f"![Every memory on VirtualTaobao](results/figures/{taobao.panel.name}-curves.svg)",
-            "",
-            f"{standing(taobao)} Lines are interquartile means, faint ones single runs, "
-            "bands bootstrap intervals; all memories get the same users, networks and number of "
-            "updates:",
-            "",
-            score_table(taobao),
-            "",
-            "Two things the paper does not say. Reward order without any hash (`reward-top`) does "
-            "at least as well here: what suits one VirtualTaobao user suits the next. And the lead "
-            f"does not last. {standing(longest)}",
-            "",
-            f"`make demo` shows a world in which users differ, our own. {standing(demo)}",
-            "",
-            "[All results, what they say, and the commands behind them](results/README.md).",
-        ]
-    )
 
 
 def reading() -> str:
@@ -208,7 +158,15 @@ def readmes() -> dict[Path, str]:
     front, back = ROOT / "README.md", RESULTS / "README.md"
     first = with_block(front.read_text(), "results", headline())
     second = with_block(back.read_text(), "reading", reading())
-    blocks = {"machines": machines, "course": course, "contrast": contrast, "tuning": tuning}
+    blocks = {
+        "first": first_screen,
+        "words": lambda: words(panel_of, findings()),
+        "history": history,
+        "machines": machines,
+        "course": course,
+        "contrast": contrast,
+        "tuning": tuning,
+    }
     for name, block in blocks.items():
         second = with_block(second, name, block())
     return {
@@ -219,7 +177,14 @@ def readmes() -> dict[Path, str]:
 
 def main() -> None:
     """Rewrite the report, the figures that pages show, and the blocks."""
-    report = build_report(found(), RESULTS / "report", seed=SEED)
+    report = build_report(
+        found(),
+        RESULTS / "report",
+        seed=SEED,
+        title=TITLE,
+        answer=[ANSWER],
+        notes=notes(),
+    )
     texts = readmes()
     for path, text in texts.items():
         path.write_text(text)

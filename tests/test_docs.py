@@ -9,9 +9,9 @@ import gymnasium as gym
 import pytest
 import torch
 
+from lser.catalogue import MEMORIES
 from lser.cli import COMMANDS
-from lser.experiments.catalogue import MEMORIES
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import Experiment
 from lser.experiments.progress import ProgressFile
 from lser.experiments.run import run
 from lser.experiments.studies import GROUPS, STUDIES

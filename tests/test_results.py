@@ -36,3 +36,24 @@ def test_every_picture_of_the_readme_exists(build):
     for path, text in build.readmes().items():
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
             assert (path.parent / target).is_file(), target
+
+
+def test_the_site_shows_the_first_screen_of_the_results():
+    page = (BUILD.parents[1] / "docs" / "results.md").read_text()
+    assert "\n@block first\n" in page
+
+
+def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
+    import re
+
+    plan = (BUILD.parent / "plan.md").read_text()
+    rows = re.findall(r"^\| \*\*([A-J])\*\* \|.*\| (\d+) to \d+[^|]*\|[^|]*\|[^|]*\|$", plan, re.M)
+    assert [name for name, _ in rows] == list("ABCDEFGHIJ")
+    used = {run.seed for run in build.found()}
+    assert all(int(first) > max(used) for _, first in rows)
+
+
+def test_what_was_seen_before_is_listed(build):
+    text = build.readmes()[build.RESULTS / "README.md"]
+    for commit in ("7e60a29", "aacbab0", "4a9aa45", "a133c47"):
+        assert commit in text

@@ -12,7 +12,7 @@ from scipy import integrate
 from scipy import stats as scipy_stats
 
 from lser import theory
-from lser.replay.hashing import E2LSH, SimHash
+from lser.replay.index.encoders import E2LSH, SimHash
 
 GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)  # of the distance

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lser import theory
-from lser.replay.hashing import E2LSH, SimHash
+from lser.replay.index.encoders import E2LSH, SimHash
 
 mpl.use("Agg")
 mpl.rcParams |= {"svg.hashsalt": "lser", "font.size": 9, "axes.spines.top": False}

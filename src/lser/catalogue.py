@@ -61,6 +61,10 @@ class Entry:
         kind = self.load()
         if not hasattr(kind, "Params"):
             raise ValueError(f"{self.where} has no Params, a dataclass of its settings")
+        if isinstance(kind, type) and "Params" not in vars(
+            kind
+        ):  # a record could not tell them apart
+            raise ValueError(f"{self.where} inherits its Params; it needs a dataclass of its own")
         return kind.Params
 
     def params(self, **changes: Any) -> Any:
@@ -106,12 +110,10 @@ class Catalogue(Mapping[str, Entry]):
 
         Knobs that make no variant do not change the name.
         """
-        fitting = [
-            entry
-            for entry in self._known.values()
-            if entry.params_type() is type(params)
-            and all(getattr(params, knob) == value for knob, value in entry.knobs.items())
-        ]
+        fitting = [entry for entry in self.own.values() if _fits(entry, params)]
+        if not fitting:  # others' are only loaded where none of ours fits
+            others = [entry for name, entry in self._known.items() if name not in self.own]
+            fitting = [entry for entry in others if _loads(entry) and _fits(entry, params)]
         if fitting:
             return max(fitting, key=lambda entry: len(entry.knobs)).name
         return f"{type(params).__module__}:{_owner(params)}"
@@ -153,6 +155,22 @@ def _imported(where: str) -> Any:
     if not hasattr(found, name):
         raise ValueError(f"{where}: {module} has no {name!r}")
     return getattr(found, name)
+
+
+def _fits(entry: Entry, params: Any) -> bool:
+    """Whether settings are those of an entry's class and variant."""
+    return entry.params_type() is type(params) and all(
+        getattr(params, knob) == value for knob, value in entry.knobs.items()
+    )
+
+
+def _loads(entry: Entry) -> bool:
+    """Whether somebody else's class can be had; what is installed may be broken."""
+    try:
+        entry.params_type()
+    except Exception:
+        return False
+    return True
 
 
 def _owner(params: Any) -> str:

@@ -59,6 +59,11 @@ def relaxed_kernel(function: Function) -> Function:
     return _compile(function, fastmath=_RELAXED)
 
 
+def inner(function: Function) -> Function:
+    """A kernel that only kernels call: it is compiled without what a call from Python takes."""
+    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def inlined(function: Function) -> Function:
     """A kernel that is copied into its callers before they are compiled, for one-liners.
 

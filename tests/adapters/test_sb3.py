@@ -15,12 +15,8 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import lser
-from lser.adapters.sb3 import (
-    LocalityReplayBuffer,
-    MemoryReplayBuffer,
-    QueryCallback,
-    TDErrorCallback,
-)
+from lser.adapters.sb3 import MemoryReplayBuffer, QueryCallback, TDErrorCallback
+from lser.catalogue import MEMORIES
 
 torch.set_num_threads(1)
 
@@ -57,6 +53,15 @@ class Counting(gym.Env):
     def step(self, action):
         self.t += 1
         return self.observe(), float(self.t), self.t == self.last, self.t == self.limit, {}
+
+
+class Wanting(Counting):
+    """The goal, a reward of 3 or 6, is the last component of an observation."""
+
+    def observe(self):
+        seen = super().observe()
+        seen[-1] = 1.0 if self.t < 4 else 0.5
+        return seen
 
 
 class Wares(gym.Env):
@@ -103,7 +108,7 @@ def stacked(samples):
     return np.hstack([part.numpy() for part in samples[:5]])
 
 
-def model_of(algorithm, env, buffer=LocalityReplayBuffer, **knobs):
+def model_of(algorithm, env, buffer=MemoryReplayBuffer, **knobs):
     return algorithm(
         "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy",
         env,
@@ -121,10 +126,10 @@ def bazaar(n=1, **dials):
     return DummyVecEnv([partial(gym.make, "lser/Bazaar-v0", **DIALS, **dials)] * n)
 
 
-@pytest.mark.parametrize("memory", ["locality", "uniform", "per", "aer", "ser", "der"])
+@pytest.mark.parametrize("memory", [name for name in MEMORIES if name != "her"])
 @pytest.mark.parametrize("n", [1, 3])
 def test_transitions_come_out_as_they_went_in(memory, n):
-    knobs = {"bits": 1} if memory == "locality" else {}
+    knobs = {"bits": 1} if "lser" in memory or memory == "random-code" else {}
     buffer = MemoryReplayBuffer(1000, BOX, ACTION, "cpu", n, memory=memory, seed=0, **knobs)
     rows = {row.tobytes() for row in fill(buffer, n=n).astype(np.float32)}
     buffer.td_errors = lambda data: np.ones(16)
@@ -140,7 +145,7 @@ def test_samples_have_the_shapes_and_types_of_the_librarys_own_buffer():
         for observation in (BOX, spaces.Box(0, 255, (2, 3), np.uint8), spaces.Discrete(5)):
             found = []
             obs = np.array([observation.sample()])
-            for kind in (ReplayBuffer, LocalityReplayBuffer):
+            for kind in (ReplayBuffer, MemoryReplayBuffer):
                 buffer = kind(10, observation, space, "cpu")
                 action = np.ones((1, size), space.dtype)
                 buffer.add(obs, obs, action, np.ones(1), np.zeros(1, bool), [{}])
@@ -154,7 +159,7 @@ def test_samples_have_the_shapes_and_types_of_the_librarys_own_buffer():
 
 def test_a_time_limit_is_no_end_unless_it_is_asked_to_be():
     for handled, expected in ((True, 0.0), (False, 1.0)):
-        buffer = LocalityReplayBuffer(10, BOX, ACTION, "cpu", 1, False, handled)
+        buffer = MemoryReplayBuffer(10, BOX, ACTION, "cpu", 1, False, handled)
         obs = np.ones((1, 3), np.float32)
         infos = [{"TimeLimit.truncated": True}]
         buffer.add(obs, obs, np.zeros((1, 2)), np.ones(1), np.ones(1, bool), infos)
@@ -173,7 +178,7 @@ def test_a_model_stores_leaving_and_cutting_off_apart_with_the_users_own_last_ob
 
 
 def test_capacity_is_shared_by_the_environments():
-    buffer = LocalityReplayBuffer(10, BOX, ACTION, "cpu", 3, unseen="evict", seed=0)
+    buffer = MemoryReplayBuffer(10, BOX, ACTION, "cpu", 3, unseen="evict", seed=0)
     fill(buffer, steps=9, n=3)
     assert buffer.memory.capacity == len(buffer.memory) == 9
     assert buffer.full
@@ -244,7 +249,7 @@ def test_dict_observations_come_back_as_they_were():
     space = Wares.observation_space
     space.seed(0)
     theirs = DictReplayBuffer(50, space, ACTION, "cpu", 2)
-    ours = LocalityReplayBuffer(50, space, ACTION, "cpu", 2, greedy=0.5, seed=0)
+    ours = MemoryReplayBuffer(50, space, ACTION, "cpu", 2, greedy=0.5, seed=0)
     seen = set()
     for step in range(10):
         many = [[space.sample() for _ in range(2)] for _ in range(2)]
@@ -275,6 +280,60 @@ def test_continuous_algorithms_learn_from_several_users_at_once(algorithm):
     assert model.replay_buffer.memory.stats()["draws"] > 0
 
 
+@pytest.mark.parametrize("memory", [*MEMORIES, "toy_memory:NewestReplay"])
+def test_every_memory_trains_by_the_name_it_has_everywhere(memory):
+    knobs = {"goals": (3.0, 6.0)} if memory == "her" else {}
+    env = DummyVecEnv([partial(Wanting, last=7)] * 2)
+    model = model_of(TD3, env, memory=memory, **knobs)
+    before = model.actor.state_dict()["mu.0.weight"].clone()
+    model.learn(60, callback=[QueryCallback(), TDErrorCallback()])
+    assert model.replay_buffer.size() == 30
+    assert not torch.equal(before, model.actor.state_dict()["mu.0.weight"])
+    assert isinstance(model.replay_buffer.memory, MEMORIES[memory].load())
+
+
+def test_a_variants_name_sets_its_knobs_and_params_and_knobs_are_heard():
+    def params(**given):
+        return MemoryReplayBuffer(10, BOX, ACTION, "cpu", **given).memory.params
+
+    settings = lser.LocalityReplay.Params(bits=7, greedy=0.5)
+    assert params(memory="reward-top").codes == "constant"
+    assert params(memory="lser-p", params=settings, bits=3) == lser.LocalityReplay.Params(
+        bits=3, greedy=0.5, store="fifo"
+    )
+    assert params(memory="toy_memory:NewestReplay", span=2).span == 2
+    assert params(memory=lser.PrioritizedReplay, alpha=0.1).alpha == 0.1
+
+
+def test_td_errors_reach_a_memory_of_somebody_elses():
+    model = model_of(TD3, Counting(), memory="toy_memory:NewestReplay")
+    model.learn(40, callback=TDErrorCallback())
+    assert len(model.replay_buffer.memory.told) >= model._n_updates - 1
+
+
+def test_a_class_that_keeps_the_protocol_and_no_more_will_do():
+    class Plain:
+        """Without seed and Params."""
+
+        def __init__(self, capacity, observation_dim, action_dim, *, bits):
+            self.inner = lser.LocalityReplay(capacity, observation_dim, action_dim, bits=bits)
+            self.capacity = capacity
+            self.extend, self.sample = self.inner.extend, self.inner.sample
+            self.told = 0
+
+        def __len__(self):
+            return len(self.inner)
+
+        def update(self, ids, td_errors):
+            self.told += 1
+
+    model = model_of(TD3, Counting(), memory=Plain, bits=3)
+    model.learn(40, callback=TDErrorCallback())
+    assert model.replay_buffer.memory.told >= model._n_updates - 1 > 0
+    with pytest.raises(ValueError, match="Plain has no Params"):
+        MemoryReplayBuffer(10, BOX, ACTION, "cpu", memory=Plain, params=3)
+
+
 def test_dict_observations_train():
     model = model_of(SAC, DummyVecEnv([Wares, Wares]))
     model.learn(60, callback=QueryCallback())
@@ -290,7 +349,7 @@ def test_dqn_gets_its_discrete_actions_back_as_integers():
     assert 0 <= actions.min() <= actions.max() < DIALS["items"]
 
 
-@pytest.mark.parametrize("memory", ["locality", "per"])
+@pytest.mark.parametrize("memory", ["lser", "per"])
 def test_a_saved_buffer_continues_with_the_same_batches(tmp_path, memory):
     model = model_of(TD3, bazaar(), MemoryReplayBuffer, memory=memory)
     model.learn(60, callback=TDErrorCallback())
@@ -350,22 +409,26 @@ def test_a_memory_without_the_td_errors_it_needs_says_so_once():
     with pytest.warns(UserWarning, match="callback=TDErrorCallback") as caught:
         model.learn(60)
     assert len(caught) == 1
+    assert "memory='per'" in str(caught[0].message)
+    model_of(TD3, Counting(), memory="der", prioritized=False).learn(60)  # warns of nothing
 
 
 def test_what_cannot_work_is_refused_with_the_reason():
     for knobs, reason in (
         ({"optimize_memory_usage": True}, "optimize_memory_usage=True"),
-        ({"memory": "lser"}, "memory must be one of locality"),
-        ({"bitz": 3}, "LocalityReplay has no 'bitz'; it has bits"),
+        ({"memory": "locality"}, "unknown memory 'locality'; known: lser, uniform"),
+        ({"memory": 7}, "memory must be a name"),
+        ({"params": 7}, "params must be a LocalityParams"),
+        ({"bitz": 3}, "unknown parameter 'bitz'; did you mean bits"),
         ({"bits": 0}, "bits"),
-        ({"n_steps": 3}, "has no 'n_steps'"),
+        ({"n_steps": 3}, "unknown parameter 'n_steps'"),
     ):
         with pytest.raises(ValueError, match=reason):
             MemoryReplayBuffer(10, BOX, ACTION, "cpu", **knobs)
-    with pytest.raises(ValueError, match="must be a Box"):
-        LocalityReplayBuffer(10, spaces.Text(3), ACTION, "cpu")
+    with pytest.raises(ValueError, match="must be a Box.*FlattenObservation"):
+        MemoryReplayBuffer(10, spaces.Text(3), ACTION, "cpu")
     with pytest.raises(ValueError, match="actions"):
-        LocalityReplayBuffer(10, BOX, spaces.Discrete(2**25), "cpu")
+        MemoryReplayBuffer(10, BOX, spaces.Discrete(2**25), "cpu")
     with pytest.raises(ValueError, match="replay_buffer_class=MemoryReplayBuffer"):
         model_of(TD3, Counting(), None).learn(5, callback=QueryCallback())
 
@@ -400,7 +463,7 @@ def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
         gamma=0.9,
         policy_kwargs={"net_arch": [32, 32]},
         action_noise=NormalActionNoise(np.zeros(4), np.full(4, 0.3)),
-        replay_buffer_class=LocalityReplayBuffer,
+        replay_buffer_class=MemoryReplayBuffer,
         replay_buffer_kwargs={"bits": 6, "greedy": 0.9},
         seed=0,
     )

@@ -1,4 +1,4 @@
-"""LSER inside Tianshou, with the real library."""
+"""Our memories inside Tianshou, with the real library."""
 
 import pickle
 from functools import partial
@@ -19,7 +19,8 @@ from tianshou.utils.net.common import Net
 from tianshou.utils.net.continuous import ContinuousActorDeterministic, ContinuousCritic
 
 import lser
-from lser.adapters.tianshou import LocalityReplayBuffer, QueryCollector
+from lser.adapters.tianshou import MemoryReplayBuffer, QueryCollector
+from lser.catalogue import MEMORIES
 
 torch.set_num_threads(1)
 
@@ -33,6 +34,8 @@ DIALS = {
     "sparsity": 0.05,
     "state_dependence": 0.3,
 }
+WITH_ROWS = {"aer", "der", "der-uniform", "her"}
+OFFERED = [*sorted(set(MEMORIES) - WITH_ROWS), "toy_memory:NewestReplay"]
 FIELDS = ("obs", "act", "rew", "obs_next", "terminated", "truncated", "done")
 
 
@@ -81,8 +84,9 @@ def rows(batch):
     return [row.tobytes() for row in np.hstack([*columns, batch.info.note[:, None]])]
 
 
-def filled(n=2, blocks=30, size=1000, **knobs):
-    buffer = LocalityReplayBuffer(size, n, **{"bits": 4, **knobs})
+def filled(memory="lser", n=2, blocks=30, size=1000, **knobs):
+    knobs = {"bits": 4, **knobs} if memory == "lser" else knobs
+    buffer = MemoryReplayBuffer(memory, size, n, **knobs)
     for seed in range(blocks):
         buffer.add(steps(n, seed))
     return buffer
@@ -114,7 +118,7 @@ def counting(*bases, **ends):
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_transitions_come_out_as_they_went_in_with_all_their_fields(n):
-    buffer = LocalityReplayBuffer(200, n, bits=4)
+    buffer = MemoryReplayBuffer("lser", 200, n, bits=4)
     assert isinstance(buffer, ReplayBufferManager)
     given = set()
     for seed in range(40):
@@ -128,10 +132,70 @@ def test_transitions_come_out_as_they_went_in_with_all_their_fields(n):
     np.testing.assert_array_equal(buffer.rew[slots], batch.rew)
 
 
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_gives_back_what_it_was_given(memory):
+    buffer, held = MemoryReplayBuffer(memory, 40, 2), {}
+    for seed in range(40):
+        batch = steps(2, seed)
+        held |= dict(zip(buffer.add(batch)[0].tolist(), rows(batch), strict=True))
+    batch, slots = buffer.sample(32)
+    assert rows(batch) == [held[slot] for slot in slots.tolist()]
+    assert rows(buffer[:]) == [held[slot] for slot in range(40)]
+
+
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_trains(memory):
+    buffer = MemoryReplayBuffer(memory, 60, 2)
+    algo = algorithm(Counting())
+    before = [p.clone() for p in algo.policy.parameters()]
+    train(buffer, 60, algo=algo)
+    assert len(buffer) == len(buffer.memory) == 60
+    assert any(not torch.equal(a, b) for a, b in zip(before, algo.policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("memory", "knobs", "why"),
+    [
+        ("aer", {}, "needs rows of its own"),
+        ("der", {}, "needs rows of its own"),
+        ("der-uniform", {}, "needs rows of its own"),
+        ("her", {}, "goals need rows"),
+        ("ser", {"strategy": "coverage"}, "strategy='coverage' needs rows"),
+    ],
+)
+def test_a_memory_that_needs_rows_of_its_own_is_refused_with_the_reason(memory, knobs, why):
+    with pytest.raises(ValueError, match=f"memory='{memory}' cannot be used with Tianshou.*{why}"):
+        MemoryReplayBuffer(memory, 10, **knobs)
+
+
+def test_prioritized_replay_gets_td_errors_and_gives_weights():
+    buffer = filled("per", alpha=1.0, beta=1.0)
+    batch, slots = buffer.sample(16)
+    assert batch.weight.tolist() == [1.0] * 16  # all newcomers count the same
+    buffer.update_weight(np.arange(60), torch.where(torch.arange(60) == 7, 50.0, 0.1))
+    batch, slots = buffer.sample(200)
+    assert (slots == 7).mean() > 0.8
+    assert batch.weight.min() < 0.1 < batch.weight.max() == 1.0
+    assert "weight" not in buffer[:].get_keys()
+
+
+def test_training_reports_td_errors_to_memories_that_hear_and_to_no_others():
+    buffer = MemoryReplayBuffer("toy_memory:NewestReplay", 200, 2)
+    train(buffer)
+    assert len(buffer.memory.told) >= 50
+    assert all(errors.shape == (64,) for errors in buffer.memory.told)
+    deaf = filled()
+    assert not hasattr(deaf, "update_weight")
+    assert "weight" not in deaf.sample(4)[0].get_keys()
+
+
 @pytest.mark.parametrize("order", ["reward", "return"])
 def test_slots_and_draws_are_those_of_the_memory_itself(order):
     knobs = {"bits": 5, "seed": 3, "order": order, "greedy": 0.5}
-    buffer, memory = LocalityReplayBuffer(40, 3, **knobs), lser.LocalityReplay(40, 3, 2, **knobs)
+    buffer, memory = (
+        MemoryReplayBuffer("lser", 40, 3, **knobs),
+        lser.LocalityReplay(40, 3, 2, **knobs),
+    )
     refused = 0
     for seed in range(60):
         batch = steps(3, seed)
@@ -150,7 +214,10 @@ def test_slots_and_draws_are_those_of_the_memory_itself(order):
 
 def test_codes_learnt_from_the_data_are_refiled_from_the_arrays():
     knobs = {"bits": 5, "features": "standardised", "warmup": 30, "greedy": 1.0}
-    buffer, memory = LocalityReplayBuffer(100, 3, **knobs), lser.LocalityReplay(100, 3, 2, **knobs)
+    buffer, memory = (
+        MemoryReplayBuffer("lser", 100, 3, **knobs),
+        lser.LocalityReplay(100, 3, 2, **knobs),
+    )
     for seed in range(20):
         b = steps(3, seed)
         memory.extend(b.obs, b.act, b.rew, b.obs_next, b.terminated, b.truncated)
@@ -163,7 +230,7 @@ def test_codes_learnt_from_the_data_are_refiled_from_the_arrays():
 
 def test_the_collector_counts_episodes_and_keeps_ends_and_limits_apart():
     env = counting(0, 5, last=7)
-    buffer = LocalityReplayBuffer(1000, 2)
+    buffer = MemoryReplayBuffer("lser", 1000, 2)
     collector = Collector(algorithm(Counting()), env, buffer)
     collector.reset()
     stats = collector.collect(n_step=40, random=True)
@@ -173,7 +240,7 @@ def test_the_collector_counts_episodes_and_keeps_ends_and_limits_apart():
     np.testing.assert_array_equal(data.terminated, data.rew == 7)
     assert not data.truncated.any()
     np.testing.assert_allclose(data.obs_next[:, 0] - data.obs[:, 0], 0.1, atol=1e-5)
-    cut = LocalityReplayBuffer(1000, 2)
+    cut = MemoryReplayBuffer("lser", 1000, 2)
     collector = Collector(algorithm(Counting()), counting(0, 5, limit=4), cut)
     collector.reset()
     assert collector.collect(n_episode=6, random=True).lens.tolist() == [4] * 6
@@ -182,7 +249,7 @@ def test_the_collector_counts_episodes_and_keeps_ends_and_limits_apart():
 
 
 def test_lengths_and_returns_are_right_when_the_memory_refuses_and_replaces():
-    buffer = LocalityReplayBuffer(6, 2)
+    buffer = MemoryReplayBuffer("lser", 6, 2)
     collector = Collector(algorithm(Counting()), counting(0, 5, last=7), buffer)
     collector.reset()
     stats = collector.collect(n_episode=8, random=True)
@@ -195,7 +262,7 @@ def test_lengths_and_returns_are_right_when_the_memory_refuses_and_replaces():
 
 
 def test_episodes_are_found_again_by_hooks():
-    buffer = LocalityReplayBuffer(1000, 2)
+    buffer = MemoryReplayBuffer("lser", 1000, 2)
     hook = EpisodeRolloutHookMCReturn(gamma=1.0)
     env = counting(0, 5, last=7)
     collector = Collector(algorithm(Counting()), env, buffer, on_episode_done_hook=hook)
@@ -203,7 +270,7 @@ def test_episodes_are_found_again_by_hooks():
     collector.collect(n_episode=4, random=True)
     data = buffer[:]
     np.testing.assert_allclose(data[hook.MC_RETURN_TO_GO_KEY] + data.rew * (data.rew - 1) / 2, 28)
-    small = LocalityReplayBuffer(6, 2)
+    small = MemoryReplayBuffer("lser", 6, 2)
     collector = Collector(algorithm(Counting()), env, small, on_episode_done_hook=hook)
     collector.reset()
     with pytest.raises(ValueError, match="no longer held"):
@@ -222,7 +289,7 @@ def test_the_query_is_the_latest_observation_of_each_environment_in_turn():
 def test_a_query_collector_asks_about_newcomers():
     asked = {}
     for kind in (Collector, QueryCollector):
-        buffer = LocalityReplayBuffer(1000, 2)
+        buffer = MemoryReplayBuffer("lser", 1000, 2)
         collector = kind(algorithm(Counting()), counting(0, 5, last=7), buffer)
         collector.reset()
         collector.collect(n_step=14, random=True)
@@ -233,7 +300,7 @@ def test_a_query_collector_asks_about_newcomers():
 
 def saved(buffer, path):
     buffer.save_hdf5(str(path / "buffer.hdf5"))
-    return LocalityReplayBuffer.load_hdf5(str(path / "buffer.hdf5")), pickle.loads(
+    return MemoryReplayBuffer.load_hdf5(str(path / "buffer.hdf5")), pickle.loads(
         pickle.dumps(buffer)
     )
 
@@ -256,7 +323,7 @@ def test_saved_and_loaded_it_gives_the_same_next_batches(tmp_path, order):
 
 
 def test_reset_it_starts_as_new():
-    buffer, fresh = filled(n=2), LocalityReplayBuffer(1000, 2, bits=4)
+    buffer, fresh = filled(n=2), MemoryReplayBuffer("lser", 1000, 2, bits=4)
     buffer.reset()
     assert len(buffer) == 0
     for seed in range(20):
@@ -266,7 +333,7 @@ def test_reset_it_starts_as_new():
 
 
 def test_some_environments_may_be_ready_and_others_not():
-    buffer = LocalityReplayBuffer(100, 3)
+    buffer = MemoryReplayBuffer("lser", 100, 3)
     step = steps(1)
     step.terminated[:], step.truncated[:], step.rew[:] = False, False, 1.0
     for ready in ([2], [0], [2]):
@@ -278,29 +345,46 @@ def test_some_environments_may_be_ready_and_others_not():
 
 
 def test_observations_may_be_dicts():
-    buffer = LocalityReplayBuffer(100, 2)
+    buffer = MemoryReplayBuffer("lser", 100, 2)
     for seed in range(10):
         flat = steps(2, seed)
         for key in ("obs", "obs_next"):
             flat[key] = Batch(shelf=flat[key][:, :1], taste=flat[key][:, 1:])
         buffer.add(flat)
-    assert buffer.index.observation_dim == 3
+    assert buffer.memory.store.observation_dim == 3
     batch, slots = buffer.sample(8)
     np.testing.assert_array_equal(batch.obs.taste, buffer.obs.taste[slots])
+
+
+def discrete(memory):
+    """A buffer of transitions whose observations are numbers of categories."""
+    buffer, step = MemoryReplayBuffer(memory, 10, 2), steps(2)
+    step.obs, step.obs_next = np.array([1, 2]), np.array([2, 0])
+    buffer.add(step)
+    return buffer
+
+
+def test_a_memory_without_locality_takes_numbers_of_categories():
+    batch, _ = discrete("per").sample(8)
+    assert batch.obs.dtype == np.int64
+    assert set(batch.obs.tolist()) <= {1, 2}
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: LocalityReplayBuffer(0), ValueError, "total_size"),
-        (lambda: LocalityReplayBuffer(10, 0), ValueError, "buffer_num"),
-        (lambda: LocalityReplayBuffer(10, bits=99), ValueError, "bits"),
-        (lambda: LocalityReplayBuffer(10, stack_num=4), TypeError, "stack_num"),
-        (lambda: LocalityReplayBuffer(10).sample(4), ValueError, "the buffer is empty"),
+        (lambda: MemoryReplayBuffer("lser", 0), ValueError, "total_size"),
+        (lambda: MemoryReplayBuffer("lser", 10, 0), ValueError, "buffer_num"),
+        (lambda: MemoryReplayBuffer("lser", 10, bits=99), ValueError, "bits"),
+        (lambda: MemoryReplayBuffer("lser", 10, stack_num=4), ValueError, "stack_num"),
+        (lambda: MemoryReplayBuffer("lser", 10).sample(4), ValueError, "the buffer is empty"),
         (lambda: filled().prev(np.arange(3)), ValueError, "frame stacking"),
         (lambda: filled().dropnull(), ValueError, "taken out"),
         (lambda: filled().add(Batch(obs=np.zeros((2, 3)))), ValueError, "lacks.*obs_next"),
-        (lambda: filled(n=3).add(steps(2)), ValueError, "3 environments"),
+        (lambda: filled(n=3).add(steps(2)), ValueError, "3 environments .buffer_num=3"),
+        (lambda: MemoryReplayBuffer("lsr", 10), ValueError, "did you mean"),
+        (lambda: MemoryReplayBuffer(10, 4), ValueError, "memory must be a name"),
+        (lambda: discrete("lser"), ValueError, "one-hot"),
     ],
 )
 def test_what_cannot_work_is_refused_with_its_reason(make, error, words):
@@ -331,13 +415,15 @@ def train(buffer, env_steps=100, envs=None, algo=None):
 
 def test_n_step_returns_are_refused_by_name():
     with pytest.raises(ValueError, match="n_step_return_horizon=1"):
-        train(LocalityReplayBuffer(100, 2), algo=algorithm(Counting(), n_step_return_horizon=3))
+        train(
+            MemoryReplayBuffer("lser", 100, 2), algo=algorithm(Counting(), n_step_return_horizon=3)
+        )
 
 
 def test_targets_bootstrap_through_time_limits_only():
     algo = algorithm(Counting())
     for ends, bootstraps in (({"last": 7}, False), ({"limit": 7}, True)):
-        buffer = LocalityReplayBuffer(100, 2, encoder=lser.ConstantCode(), greedy=1.0)
+        buffer = MemoryReplayBuffer("lser", 100, 2, encoder=lser.ConstantCode(), greedy=1.0)
         collector = Collector(algo, counting(0, 5, **ends), buffer)
         collector.reset()
         collector.collect(n_step=28, random=True)
@@ -365,5 +451,5 @@ def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
     envs = DummyVectorEnv([partial(gym.make, "lser/Bazaar-v0", **DIALS)] * 4)
     envs.seed(0)
     algo = algorithm(envs.workers[0].env)
-    train(LocalityReplayBuffer(10_000, 4, bits=6, greedy=0.9), 4000, envs, algo)
+    train(MemoryReplayBuffer("lser", 10_000, 4, bits=6, greedy=0.9), 4000, envs, algo)
     assert click_rate(algo) > 1.8 * click_rate(None)

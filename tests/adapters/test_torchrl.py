@@ -2,6 +2,8 @@
 
 import io
 import pickle
+import runpy
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -20,11 +22,14 @@ from torchrl.modules import MLP, ValueOperator
 from torchrl.objectives import DDPGLoss, SoftUpdate
 
 import lser
-from lser.adapters.torchrl import LocalitySlots, MemorySampler, PrioritizedSlots, memory_pair
+from lser.adapters.torchrl import Keys, memory_pair
+from lser.catalogue import MEMORIES
 
 torch.set_num_threads(1)
 
 WIDTH, SIZE = 3, 2
+WITH_ROWS = {"aer", "der", "der-uniform", "her"}
+OFFERED = [*sorted(set(MEMORIES) - WITH_ROWS), "toy_memory:NewestReplay"]
 DIALS = {
     "items": 100,
     "features": 4,
@@ -57,15 +62,15 @@ def block(n, seed=0):
     )
 
 
-def buffer_over(index, storage=None, **options):
-    sampler, writer = memory_pair(index)
-    storage = LazyTensorStorage(index.capacity) if storage is None else storage
-    options = {"batch_size": 16, **options}
+def buffer_of(memory, capacity=100, width=WIDTH, storage=None, options=None, **knobs):
+    sampler, writer = memory_pair(memory, capacity, width, **knobs)
+    storage = LazyTensorStorage(capacity) if storage is None else storage
+    options = {"batch_size": 16, **(options or {})}
     return TensorDictReplayBuffer(storage=storage, sampler=sampler, writer=writer, **options)
 
 
-def locality(capacity=100, **options):
-    return buffer_over(LocalitySlots(capacity, WIDTH, bits=4, seed=1), **options)
+def locality(storage=None, **options):
+    return buffer_of("lser", storage=storage, options=options, bits=4, seed=1)
 
 
 def draw(rb, query, n=None):
@@ -97,11 +102,92 @@ def test_transitions_come_out_as_they_went_in_with_all_their_fields(kind):
     assert torch.equal(found["note"], rb.storage[found["index"]]["note"])
 
 
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_gives_back_what_it_was_given(memory):
+    rb, data = buffer_of(memory, 40), block(100)
+    slots = rb.extend(data)
+    for slot, one in zip(slots.tolist(), rows(data), strict=True):
+        assert slot < 0 or rows(rb.storage[slot : slot + 1]) == [one]
+    found = rb.sample() if "query" not in MEMORIES[memory].needs else draw(rb, torch.zeros(WIDTH))
+    assert set(rows(found)) <= set(rows(data))
+    found["td_error"] = torch.ones(16)
+    rb.update_tensordict_priority(found)
+    rb.add(block(1, 7)[0])
+    assert len(rb) == len(rb.sampler.memory) == 40
+
+
+@pytest.mark.parametrize("memory", OFFERED)
+def test_every_memory_trains(memory):
+    actor = TensorDictModule(mlp(WIDTH, SIZE), in_keys=["observation"], out_keys=["action"])
+    critic = ValueOperator(mlp(WIDTH + SIZE, 1), in_keys=["observation", "action"])
+    loss = DDPGLoss(actor, critic, delay_actor=True, delay_value=True)
+    loss.make_value_estimator(gamma=0.9)
+    targets, optim = SoftUpdate(loss, tau=0.01), torch.optim.Adam(loss.parameters(), 1e-3)
+    rb = buffer_of(memory, 50)
+    for seed in range(12):
+        data = block(6, seed)
+        rb.extend(data)
+        rb.sampler.query = data["next", "observation"]
+        found = rb.sample()
+        values = loss(found)
+        optim.zero_grad()
+        (values["loss_actor"] + values["loss_value"]).backward()
+        optim.step()
+        targets.step()
+        rb.update_tensordict_priority(found)  # DDPGLoss has put its "td_error" there
+    assert len(rb) == 50
+    assert all(torch.isfinite(p).all() for p in loss.parameters())
+
+
+@pytest.mark.parametrize(
+    ("memory", "knobs", "why"),
+    [
+        ("aer", {}, "needs rows of its own"),
+        ("der", {}, "needs rows of its own"),
+        ("der-uniform", {}, "needs rows of its own"),
+        ("her", {}, "goals need rows"),
+        ("ser", {"strategy": "coverage"}, "strategy='coverage' needs rows"),
+    ],
+)
+def test_a_memory_that_needs_rows_of_its_own_is_refused_with_the_reason(memory, knobs, why):
+    with pytest.raises(ValueError, match=f"memory='{memory}' cannot be used with TorchRL.*{why}"):
+        memory_pair(memory, 10, WIDTH, **knobs)
+    with pytest.raises(ValueError, match="lie in TorchRL's storage"):
+        memory_pair("uniform", 10, WIDTH, storage="memmap", path="rows")
+
+
+def test_newcomers_without_a_td_error_keep_the_memorys_own_idea_of_them():
+    rb = buffer_of("per", 64)
+    rb.extend(block(8))
+    rb.update_priority(torch.arange(8), torch.full((8,), 3.0))
+    before = rb.sampler.memory.largest
+    for seed in range(5):
+        rb.add(block(1, seed)[0])
+    rb.update_tensordict_priority(rb.sample())  # somebody forgot the TD errors
+    assert rb.sampler.memory.largest == before
+    with pytest.raises(ValueError, match="td_errors must be finite"):
+        rb.update_priority(torch.arange(2), torch.tensor([1.0, float("nan")]))
+
+
+def test_a_memory_without_locality_takes_numbers_of_categories():
+    assert len(discrete("uniform")) == 8
+
+
+def test_td_errors_reach_a_memory_of_somebody_elses():
+    rb = buffer_of("toy_memory:NewestReplay", span=2)
+    rb.extend(block(30))
+    found = rb.sample()
+    assert set(found["index"].tolist()) <= {28, 29}
+    found["td_error"] = torch.arange(16.0)
+    rb.update_tensordict_priority(found)
+    assert rb.sampler.memory.told[-1].tolist() == list(range(16))
+
+
 @pytest.mark.parametrize("order", ["reward", "return"])
 @pytest.mark.parametrize("unseen", ["drop", "evict"])
 def test_slots_and_draws_are_those_of_the_memory_itself(order, unseen):
     knobs = {"bits": 5, "seed": 3, "order": order, "unseen": unseen, "greedy": 0.5}
-    rb = buffer_over(LocalitySlots(40, WIDTH, **knobs))
+    rb = buffer_of("lser", 40, **knobs)
     memory = lser.LocalityReplay(40, WIDTH, SIZE, **knobs)
     refused = 0
     for seed in range(12):
@@ -130,7 +216,7 @@ def test_slots_and_draws_are_those_of_the_memory_itself(order, unseen):
 def test_codes_learnt_from_the_data_are_refiled_from_the_storage():
     knobs = {"bits": 5, "seed": 3, "features": "standardised", "warmup": 30, "greedy": 1.0}
     rb, memory = (
-        buffer_over(LocalitySlots(100, WIDTH, **knobs)),
+        buffer_of("lser", **knobs),
         lser.LocalityReplay(100, WIDTH, SIZE, **knobs),
     )
     for seed in range(4):
@@ -146,7 +232,7 @@ def test_codes_learnt_from_the_data_are_refiled_from_the_storage():
 
 
 def test_returns_follow_the_trajectories_that_a_collector_names():
-    rb = buffer_over(LocalitySlots(100, WIDTH, order="return", discount=1.0, greedy=1.0, bits=1))
+    rb = buffer_of("lser", order="return", discount=1.0, greedy=1.0, bits=1)
     data = block(4)
     data["observation"][:] = 1.0
     data["next", "reward"] = torch.tensor([[1.0], [5.0], [9.0], [0.0]])
@@ -164,9 +250,9 @@ def test_the_samplers_state_is_plain_data():
     file = io.BytesIO()
     torch.save(rb.sampler.state_dict(), file)
     file.seek(0)
-    other = LocalitySlots(100, WIDTH)
-    MemorySampler(other).load_state_dict(torch.load(file, weights_only=True))
-    assert len(other) == 50
+    other, _ = memory_pair("lser", 100, WIDTH)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert len(other.memory) == 50
 
 
 def ends(td):
@@ -185,7 +271,7 @@ def test_episode_ends_and_time_limits_arrive_apart():
 
 
 def test_a_refused_transition_gives_none_or_minus_one():
-    rb = buffer_over(LocalitySlots(2, WIDTH, encoder=lser.ConstantCode()))
+    rb = buffer_of("lser", 2, encoder=lser.ConstantCode())
     data = block(3)
     data["next", "reward"] = torch.tensor([[2.0], [1.0], [0.0]])
     assert rb.extend(data).tolist() == [0, 1, -1]
@@ -197,7 +283,7 @@ def test_a_refused_transition_gives_none_or_minus_one():
 
 
 def test_a_row_replaced_within_its_own_block_is_not_written():
-    rb = buffer_over(LocalitySlots(1, WIDTH, encoder=lser.ConstantCode()))
+    rb = buffer_of("reward-top", 1)
     data = block(3)
     data["next", "reward"] = torch.tensor([[0.0], [1.0], [2.0]])
     assert rb.extend(data).tolist() == [-1, -1, 0]
@@ -243,7 +329,7 @@ def test_emptied_it_starts_as_new():
     rb = locality()
     rb.extend(block(50))
     rb.empty()
-    assert len(rb) == len(rb.sampler.index) == rb.write_count == 0
+    assert len(rb) == len(rb.sampler.memory) == rb.write_count == 0
     fresh = locality()
     assert torch.equal(rb.extend(block(40, 1)), fresh.extend(block(40, 1)))
     query = torch.randn(WIDTH)
@@ -260,7 +346,7 @@ def test_td_errors_are_ignored_without_a_warning_where_draws_do_not_use_them():
 
 
 def test_td_errors_reach_prioritized_replay():
-    rb = buffer_over(PrioritizedSlots(64, alpha=1.0, beta=1.0, seed=0))
+    rb = buffer_of("per", 64, alpha=1.0, beta=1.0)
     rb.extend(block(100))
     rb.add(block(1, 5)[0])
     found = batch_of(rb, 64)
@@ -271,11 +357,11 @@ def test_td_errors_reach_prioritized_replay():
     again = batch_of(rb, 200)
     share = (again["index"] == found["index"][0]).float().mean()
     assert share > 0.95
-    assert rb.sampler.default_priority == pytest.approx(50.0)
+    assert rb.sampler.memory.largest == pytest.approx(50.0)
 
 
 def test_prioritized_replay_saved_and_loaded_gives_the_same_next_batch(tmp_path):
-    rb, other, third = (buffer_over(PrioritizedSlots(64, seed=0)) for _ in range(3))
+    rb, other, third = (buffer_of("per", 64) for _ in range(3))
     rb.extend(block(100))
     rb.update_priority(torch.arange(64), torch.rand(64))
     other.load_state_dict(rb.state_dict())
@@ -283,6 +369,19 @@ def test_prioritized_replay_saved_and_loaded_gives_the_same_next_batch(tmp_path)
     third.loads(tmp_path)
     wanted = rb.sample()
     assert rows(other.sample()) == rows(third.sample()) == rows(wanted)
+
+
+class Foreign:
+    """A memory by the protocol only."""
+
+
+def discrete(memory):
+    """A buffer of transitions whose observations are numbers of categories."""
+    data = block(8)
+    data["observation"] = torch.arange(8)[:, None]
+    rb = buffer_of(memory, width=1)
+    rb.extend(data)
+    return rb
 
 
 @pytest.mark.parametrize(
@@ -293,8 +392,21 @@ def test_prioritized_replay_saved_and_loaded_gives_the_same_next_batch(tmp_path)
         (lambda: locality(prefetch=2), "prefetch=2"),
         (lambda: locality().extend(block(4).reshape(2, 2)), r"\(N,\).*reshape"),
         (lambda: draw(locality(), np.zeros(WIDTH)), "the memory is empty"),
-        (lambda: LocalitySlots(10, WIDTH, storage="memmap"), "storage='memmap'"),
-        (lambda: LocalitySlots(10, WIDTH, bits=99), "bits"),
+        (lambda: memory_pair("lser", 10, WIDTH, bits=99), "bits"),
+        (lambda: memory_pair("lser", 10, WIDTH, bitz=9), "did you mean bits"),
+        (lambda: memory_pair("lsr", 10, WIDTH), "unknown memory 'lsr'; did you mean"),
+        (lambda: memory_pair("lser", 0, WIDTH), "capacity"),
+        (lambda: memory_pair(Foreign, 10, WIDTH), "Foreign.*keeps rows itself"),
+        (lambda: buffer_of("lser", width=5).extend(block(4)), "have 3 numbers.*observation_dim=5"),
+        (lambda: discrete("lser"), "one-hot"),
+        (
+            lambda: buffer_of("per", keys=Keys(reward="gain")).extend(block(2)),
+            "'gain' is not there",
+        ),
+        (
+            lambda: buffer_of("per", keys=Keys(observation="next")).extend(block(2)),
+            r"nested.*Keys\(observation",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_with_its_reason(make, words):
@@ -305,15 +417,15 @@ def test_what_cannot_work_is_refused_with_its_reason(make, words):
 def test_sampling_without_a_query_or_with_anothers_index_is_refused():
     rb = locality()
     rb.extend(block(10))
-    with pytest.raises(ValueError, match="query=None"):
+    with pytest.raises(ValueError, match="set sampler.query"):
         rb.sample()
-    rb.set_sampler(MemorySampler(LocalitySlots(100, WIDTH)))
-    with pytest.raises(ValueError, match="same index"):
+    rb.set_sampler(memory_pair("lser", 100, WIDTH)[0])
+    with pytest.raises(ValueError, match="writer that memory_pair gave"):
         rb.sample()
 
 
 def test_a_plain_replay_buffer_works_too():
-    sampler, writer = memory_pair(LocalitySlots(100, WIDTH))
+    sampler, writer = memory_pair("lser", 100, WIDTH)
     rb = ReplayBuffer(storage=LazyTensorStorage(100), sampler=sampler, writer=writer, batch_size=8)
     data = block(30)
     rb.extend(data)
@@ -335,6 +447,16 @@ def click_rate(act, seed=99, users=64, pages=12):
     return clicks / (users * pages * DIALS["slate"])
 
 
+def test_the_example_stores_numbers_and_no_graph(monkeypatch, capsys):
+    example = Path(__file__).parents[2] / "examples" / "04_torchrl.py"
+    monkeypatch.setattr("sys.argv", [str(example), "130"])
+    rb = runpy.run_path(str(example))["rb"]
+    assert capsys.readouterr().out.startswith("clicks per session")
+    assert len(rb) > 100
+    for row in rb.storage[:].values(include_nested=True, leaves_only=True):
+        assert not row.requires_grad
+
+
 @pytest.mark.slow
 def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
     torch.manual_seed(0)
@@ -349,7 +471,7 @@ def test_ddpg_learns_a_small_bazaar_clearly_better_than_random():
     loss.make_value_estimator(gamma=0.9)
     targets = SoftUpdate(loss, tau=0.01)
     optim = torch.optim.Adam(loss.parameters(), 1e-3)
-    rb = buffer_over(LocalitySlots(10_000, width, bits=6, greedy=0.9), batch_size=64)
+    rb = buffer_of("lser", 10_000, width, options={"batch_size": 64}, bits=6, greedy=0.9)
 
     def act(seen, noise=0.0):
         with torch.no_grad():

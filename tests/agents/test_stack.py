@@ -8,7 +8,7 @@ import torch
 from agent_references import random_batch
 
 from lser.agents import DDPG, SAC, TD3
-from lser.agents.stack import Crew, DeviceStack, Turns, make_stack
+from lser.agents.stack import DeviceStack, Team, Turns, make_stack
 
 ROWS, SEEN, ACTED = 24, 7, 3
 CPU = torch.device("cpu")
@@ -27,10 +27,10 @@ def batches(count: int, seed: int = 0) -> list[Any]:
 
 
 def stack(of: Agents, device: str = "cpu", **options: Any) -> DeviceStack:
-    crew = Crew.of(of)
-    shape = crew.batch_shape(ROWS)
+    team = Team.of(of)
+    shape = team.batch_shape(ROWS)
     buffers = [torch.zeros(shape.floats) for _ in range(2)]
-    made = DeviceStack(crew, shape, buffers, torch.device(device), **options)
+    made = DeviceStack(team, shape, buffers, torch.device(device), **options)
     load(made, of)
     return made
 
@@ -77,7 +77,7 @@ def test_stacked_updates_equal_those_of_each_agent_alone(make: Any, critic: str)
 @every_agent
 def test_learners_that_take_turns_are_those_of_the_agents_bit_for_bit(make: Any) -> None:
     alone, twins = agents(make), agents(make)
-    made = make_stack(Crew.of(twins), ROWS, "cpu")
+    made = make_stack(Team.of(twins), ROWS, "cpu")
     assert isinstance(made, Turns)
     load(made, twins)
     for step in range(10):
@@ -109,7 +109,7 @@ def test_agents_of_a_stack_may_differ_in_rates_discount_and_bounds() -> None:
 def test_agents_that_are_not_active_stay_as_they_are(make: Any, kind: Any) -> None:
     mine = agents(make)
     if kind == "turns":
-        made: Any = make_stack(Crew.of(mine), ROWS, "cpu")
+        made: Any = make_stack(Team.of(mine), ROWS, "cpu")
         load(made, mine)
     else:
         made = kind(mine)
@@ -125,7 +125,7 @@ def test_a_stack_chooses_what_its_agents_would(make: Any) -> None:
     seen = np.random.default_rng(0).standard_normal((3, 5, SEEN)).astype(np.float32)
     expected = np.stack([agent.act(rows) for agent, rows in zip(mine, seen, strict=True)])
     np.testing.assert_allclose(made.choose(seen), expected, atol=1e-5)
-    turns = make_stack(Crew.of(mine), ROWS, "cpu")
+    turns = make_stack(Team.of(mine), ROWS, "cpu")
     for slot, agent in enumerate(mine):
         turns.load(slot, agent.learner.state_dict())
     assert (turns.choose(seen) == expected).all()
@@ -152,7 +152,7 @@ def test_stochastic_policies_choose_by_the_draws_they_are_given() -> None:
 )
 def test_agents_that_cannot_be_stacked_are_refused(others: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Crew.of([*agents(), *others()])
+        Team.of([*agents(), *others()])
 
 
 @every_agent

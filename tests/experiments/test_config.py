@@ -1,44 +1,47 @@
 """Experiments as data: JSON there and back, names, and defaults that are written once."""
 
-import inspect
 from dataclasses import fields, replace
 
 import pytest
 
-from lser.agents import DDPG, SAC, TD3
-from lser.experiments import config
-from lser.experiments.catalogue import AGENTS, MEMORIES, SIMULATORS, from_json, memory_name, to_json
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
 from lser.experiments.presets import SCALES, preset
 from lser.experiments.studies import STUDIES, TUNING_SEEDS, plan
-from lser.replay import (
-    AttentiveReplay,
-    DynamicReplay,
-    HindsightReplay,
-    LocalityReplay,
-    PrioritizedReplay,
-    SelectiveReplay,
-)
-
-BUILDS = [
-    (config.Lser, LocalityReplay),
-    (config.Per, PrioritizedReplay),
-    (config.Der, DynamicReplay),
-    (config.Aer, AttentiveReplay),
-    (config.Ser, SelectiveReplay),
-    (config.Her, HindsightReplay),
-    (config.Ddpg, DDPG),
-    (config.Td3, TD3),
-    (config.Sac, SAC),
-]
 
 
-@pytest.mark.parametrize(("kind", "built"), BUILDS, ids=lambda k: k.__name__)
-def test_a_config_s_defaults_are_its_constructor_s(kind, built):
-    parameters = inspect.signature(built).parameters
-    for field in fields(kind):
-        if field.name == "codes":  # chooses the encoder
-            continue
-        assert parameters[field.name].default == field.default, field.name
+@pytest.mark.parametrize("catalogue", [MEMORIES, AGENTS], ids=["memories", "agents"])
+def test_a_constructor_s_keywords_are_the_fields_of_its_params(catalogue):
+    for entry in catalogue.own.values():
+        kind = entry.load()
+        assert kind.Params is entry.params_type()
+        with pytest.raises(ValueError, match="unknown parameter 'nonsense'"):
+            kind(8, 4, 2, nonsense=1) if catalogue is MEMORIES else kind(4, [-1], [1], nonsense=1)
+
+
+def test_settings_at_their_defaults_stay_out_of_the_hash():
+    experiment = Experiment()
+    assert settings_of(experiment) == {
+        "simulator": {"name": "bazaar"},
+        "memory": {"name": "lser"},
+        "agent": {"name": "ddpg"},
+        "seed": 0,
+    }
+    changed = replace(experiment, memory=MEMORIES["lser"].params(bits=4), sessions=7)
+    assert settings_of(changed)["memory"] == {"name": "lser", "bits": 4}
+    assert settings_of(changed)["sessions"] == 7
+
+
+def test_a_record_of_before_a_setting_existed_is_read_with_its_default():
+    plain = to_json(preset("bazaar", "per"))
+    del plain["memory"]["offset"]
+    del plain["agent"]["value_bound"]
+    assert from_json(plain) == preset("bazaar", "per")
+
+
+@pytest.mark.parametrize("entry", MEMORIES.own.values(), ids=lambda entry: entry.name)
+def test_every_field_of_a_memory_has_a_default(entry):
+    assert all(field.name in vars(entry.params()) for field in fields(entry.params_type()))
 
 
 @pytest.mark.parametrize("simulator", SIMULATORS)
@@ -57,8 +60,8 @@ def test_agents_have_names(agent):
 
 
 def test_a_variant_keeps_its_name_when_a_knob_is_turned():
-    assert memory_name(replace(MEMORIES["lser-p"], bits=4)) == "lser-p"
-    assert memory_name(replace(MEMORIES["lser"], greedy=0.5)) == "lser"
+    assert MEMORIES.name_of(MEMORIES["lser-p"].params(bits=4)) == "lser-p"
+    assert MEMORIES.name_of(MEMORIES["lser"].params(greedy=0.5)) == "lser"
 
 
 @pytest.mark.parametrize(
@@ -105,11 +108,11 @@ def test_a_study_repeats_every_cell_for_every_seed(scale):
 
 
 def test_paired_cells_differ_in_the_memory_alone():
-    runs = [r for r in plan("comparison", "quick", 1) if type(r.simulator) is config.VirtualTaobao]
-    assert len({replace(r, memory=config.Uniform(), label="") for r in runs}) == 1
+    runs = [r for r in plan("comparison", "quick", 1) if r.names[0] == "virtual-taobao"]
+    assert len({replace(r, memory=MEMORIES["uniform"].params(), label="") for r in runs}) == 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("sessions", 0), ("users", -1), ("capacity", 0)])
 def test_a_size_below_one_is_named(name, value):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
-        config.Experiment(**{name: value})
+        Experiment(**{name: value})

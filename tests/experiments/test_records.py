@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lser.experiments import records
+from lser.experiments.study import Job, finished
 
 
 def write(folder: Path, *, label: str = "lser", seed: int = 0, done: bool = True) -> Path:
@@ -121,3 +122,10 @@ def test_a_damaged_record_is_listed_and_the_rest_goes_on(
 def test_a_missing_root_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nowhere"):
         records.find(tmp_path / "nowhere")
+
+
+def test_a_damaged_record_does_not_stop_a_study(tmp_path: Path) -> None:
+    job = Job({}, str(write(tmp_path / "run")), "")
+    assert finished(job)
+    (tmp_path / "run" / records.META).write_text("")
+    assert not finished(job)

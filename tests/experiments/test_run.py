@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
+from lser.catalogue import MEMORIES
 from lser.experiments import records
-from lser.experiments.catalogue import MEMORIES, from_json, to_json
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import Experiment, from_json, to_json
 from lser.experiments.preflight import check_memory
 from lser.experiments.presets import preset
 from lser.experiments.run import CHECKPOINTS, Run, run

@@ -1,6 +1,13 @@
 """Runs in lockstep leave the records they would leave alone."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,16 +17,17 @@ from lser.experiments import records
 from lser.experiments.presets import preset
 from lser.experiments.run import Run
 from lser.experiments.study import job_for
-from lser.fleet.learner import StackedDDPG
-from lser.fleet.map import Fleets
-from lser.fleet.run import Fleet, groups
-from lser.replay.base import Replay
+from lser.fleet.map import Fleets, groups
+from lser.fleet.run import Fleet
+from lser.fleet.seat import Seat
 
-MEMORIES = ("lser", "per", "uniform", "aer")
+MEMORIES = ("lser", "per", "uniform", "aer", "der", "ser")
+LENGTH = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
 
 
-def small(memory="lser", agent="ddpg", **changes):
+def small(memory="lser", agent="ddpg", knobs=None, **changes):
     base = preset("bazaar", memory, agent, scale="quick")
+    base = replace(base, agent=replace(base.agent, **{"hidden": (16, 16), **(knobs or {})}))
     sizes = {"sessions": 40, "evaluate_every": 20, "evaluate_sessions": 20, "final_sessions": 40}
     sizes |= {"users": 4, "batch_size": 16, "capacity": 500}
     return replace(base, **{**sizes, **changes})
@@ -29,140 +37,237 @@ def jobs(folder, *experiments):
     return [job_for(experiment, folder, "test") for experiment in experiments]
 
 
-def test_a_fleet_leaves_the_records_of_its_runs_alone(tmp_path):
-    # short: rounding differs, and sooner or later tips a choice between near-equals
-    length = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
-    experiments = {memory: small(memory, **length) for memory in MEMORIES}
-    apart = [Run(e, tmp_path / "alone" / memory) for memory, e in experiments.items()]
-    for one in apart:
-        one.go()
-    fleet = [Run(e, tmp_path / "fleet" / memory) for memory, e in experiments.items()]
-    Fleet(fleet, device="cpu").go()
-    for one, other in zip(apart, fleet, strict=True):
-        assert other.progress.updates == one.progress.updates > 50
-        mine, its = (run.built.agent.state_dict()["parameters"] for run in (one, other))
-        torch.testing.assert_close(mine, its, rtol=0, atol=1e-4)
-        alone, record = records.load(one.folder), records.load(other.folder)
+def alone(folder, experiments):
+    found = []
+    for number, experiment in enumerate(experiments):
+        run = Run(experiment, folder / "alone" / str(number))
+        run.go()
+        found.append(run.folder)
+    return found
+
+
+def assert_same_records(expected, work):
+    for one, job in zip(expected, work, strict=True):
+        mine, its = Path(job.folder), Path(one)
+        assert (mine / records.CURVE).read_bytes() == (its / records.CURVE).read_bytes()
+        final = [json.loads((folder / records.FINAL).read_text()) for folder in (mine, its)]
+        assert final[0] == final[1]
+        record = records.load(mine)
         assert record.status == "done"
         assert record.meta["engine"] == "fleet on cpu"
-        assert set(record.final["times"]) == set(alone.final["times"])
-        assert len(record.curve) == len(alone.curve) == 4
-        for line, expected in zip(record.curve, alone.curve, strict=True):
-            assert line == pytest.approx(expected, abs=1e-3)
+
+
+def test_on_the_cpu_a_fleet_leaves_the_very_records_of_its_runs_alone(tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in MEMORIES]
+    experiments.append(small("lser", intervention=0.0, seed=3, **LENGTH))
+    experiments.append(small("uniform", knobs={"normalise": True}, **LENGTH))
+    work = jobs(tmp_path, *experiments)
+    assert Fleet(work, device="cpu").go()
+    assert_same_records(alone(tmp_path, experiments), work)
+
+
+@pytest.mark.parametrize("agent", ["td3", "sac"])
+def test_other_agents_sail_as_well(agent, tmp_path):
+    experiments = [small(memory, agent, **LENGTH) for memory in ("lser", "per")]
+    work = jobs(tmp_path, *experiments)
+    Fleet(work, device="cpu").go()
+    assert_same_records(alone(tmp_path, experiments), work)
+
+
+def test_several_and_fractional_updates_per_step_are_those_of_the_runs_alone(tmp_path):
+    for rate in (0.4, 2.5):
+        experiments = [
+            small(memory, updates_per_step=rate, users=2, horizon="session", **LENGTH)
+            for memory in ("lser", "per")
+        ]
+        work = jobs(tmp_path / str(rate), *experiments)
+        Fleet(work, device="cpu").go()
+        assert_same_records(alone(tmp_path / str(rate), experiments), work)
+
+
+def test_crews_in_processes_leave_the_same_records(tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in ("lser", "per", "uniform")]
+    work = jobs(tmp_path, *experiments)
+    assert Fleet(work, device="cpu", workers=2).go()
+    assert_same_records(alone(tmp_path, experiments), work)
 
 
 def test_runs_of_different_lengths_each_get_their_sessions(tmp_path):
     lengths = (10, 20, 30, 60)
-    runs = [Run(small(sessions=n, seed=n), tmp_path / str(n)) for n in lengths]
-    Fleet(runs, device="cpu").go()
-    for length in lengths:
-        record = records.load(tmp_path / str(length))
+    work = jobs(tmp_path, *(small(sessions=n, seed=n) for n in lengths))
+    Fleet(work, device="cpu").go()
+    for length, job in zip(lengths, work, strict=True):
+        record = records.load(Path(job.folder))
         assert record.status == "done"
         assert length <= record.final["sessions"] < length + 4
 
 
-def test_a_fleet_asked_to_stop_leaves_stopped_records(tmp_path):
-    fleet = Fleet([Run(small(), tmp_path)], device="cpu")
-    fleet.go(lambda: True)
-    assert records.load(tmp_path).status == "stopped"
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stopped_fleet_goes_on_exactly_where_it_stood(workers, tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in ("lser", "per", "aer")]
+    work = jobs(tmp_path, *experiments)
+    asked = iter([False] * 13 + [True])
+    assert not Fleet(work, device="cpu", workers=workers).go(lambda: next(asked))
+    for job in work:
+        assert records.load(Path(job.folder)).status == "stopped"
+    assert Fleet(work, device="cpu").go()
+    assert_same_records(alone(tmp_path, experiments), work)
 
 
-def test_a_failure_is_kept_in_every_unfinished_record(tmp_path):
-    def broken(status):
-        raise RuntimeError("out of ideas")
-
-    runs = [Run(small(memory), tmp_path / memory) for memory in ("lser", "uniform")]
-    with pytest.raises(RuntimeError):
-        Fleet(runs, device="cpu", watchers=[broken, None]).go()
-    for memory in ("lser", "uniform"):
-        assert "out of ideas" in records.load(tmp_path / memory).meta["error"]
+def test_checkpoints_on_the_way_change_nothing(tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in ("lser", "per")]
+    work = jobs(tmp_path, *experiments)
+    Fleet(work, device="cpu", checkpoint_seconds=1e-6).go()
+    assert_same_records(alone(tmp_path, experiments), work)
 
 
-def test_runs_of_different_schedules_are_refused(tmp_path):
-    runs = [Run(small(batch_size=n), tmp_path / str(n)) for n in (8, 16)]
-    with pytest.raises(ValueError, match="equal schedules"):
-        Fleet(runs, device="cpu")
+def test_a_fleet_may_be_continued_by_single_runs(tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in ("lser", "per")]
+    work = jobs(tmp_path, *experiments)
+    asked = iter([False] * 13 + [True])
+    Fleet(work, device="cpu").go(lambda: next(asked))
+    for experiment, job, one in zip(experiments, work, alone(tmp_path, experiments), strict=True):
+        Run(experiment, Path(job.folder)).go()
+        mine = (Path(job.folder) / records.CURVE).read_bytes()
+        assert mine == (Path(one) / records.CURVE).read_bytes()
 
 
-def test_groups_keep_sizes_and_schedules_apart_and_put_long_runs_first(tmp_path):
+def test_a_seat_that_fails_fails_alone(tmp_path, monkeypatch):
+    experiments = [small("per", **LENGTH), small("lser", **LENGTH), small("uniform", **LENGTH)]
+    work = jobs(tmp_path, *experiments)
+    fleet = Fleet(work, device="cpu")
+    seat = fleet._links[0]._crew.seats[0]
+    heard = []
+
+    def broken(*_):
+        heard.append(1)
+        if len(heard) == 5:
+            raise RuntimeError("out of ideas")
+        return Seat.hear(seat, *_)
+
+    monkeypatch.setattr(seat, "hear", broken)
+    fleet.go()
+    assert "out of ideas" in records.load(Path(work[0].folder)).meta["error"]
+    assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
+
+
+def test_an_evaluation_that_fails_ends_its_run_alone(tmp_path, monkeypatch):
+    experiments = [small("lser", **LENGTH), small("uniform", **LENGTH)]
+    work = jobs(tmp_path, *experiments)
+    fleet = Fleet(work, device="cpu")
+
+    def broken(*_):
+        raise RuntimeError("no more users")
+
+    monkeypatch.setattr(fleet._links[0]._crew.seats[0].run, "_evaluate", broken)
+    fleet.go()
+    assert "no more users" in records.load(Path(work[0].folder)).meta["error"]
+    assert records.load(Path(work[0].folder)).status == "failed"
+    assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
+
+
+def test_runs_of_different_pace_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="equal architectures and pace"):
+        Fleet(jobs(tmp_path, *(small(batch_size=n) for n in (8, 16))), device="cpu")
+
+
+def test_groups_keep_sizes_and_pace_apart_and_put_long_runs_first(tmp_path):
     plain = [small("uniform"), small("lser", sessions=90), small("per", seed=3)]
-    apart = [small("her"), small("lser", users=8)]
+    plain.append(small("lser", knobs={"discount": 0.5, "noise_scale": 0.3, "tau": 0.01}, seed=4))
+    apart = [small("her"), small("lser", users=8), small("lser", "td3")]
+    apart.append(small("lser", knobs={"critic": "product"}))
     found = groups(jobs(tmp_path, *plain, *apart))
-    assert sorted(map(len, found)) == [1, 1, 3]
-    assert [job.experiment["sessions"] for job in max(found, key=len)] == [90, 40, 40]
+    assert sorted(map(len, found)) == [1, 1, 1, 1, 4]
+    assert [job.experiment["sessions"] for job in max(found, key=len)] == [90, 40, 40, 40]
 
 
-@pytest.mark.parametrize("agent", ["td3", "sac"])
-def test_learners_that_cannot_be_stacked_are_named(agent, tmp_path):
-    with pytest.raises(ValueError, match=f"(?i)stacks DDPG.*got {agent}"):
-        groups(jobs(tmp_path, small(agent=agent)))
+def test_learners_that_cannot_be_stacked_are_named(tmp_path):
+    with pytest.raises(ValueError, match="own device is cpu, got ddpg on meta"):
+        groups(jobs(tmp_path, small(knobs={"device": "meta"})))
 
 
-def test_fleets_are_small_enough_to_occupy_every_process(tmp_path):
-    many = jobs(tmp_path, *(small(seed=seed) for seed in range(10)))
-    assert sorted(map(len, Fleets(processes=4).fleets(many))) == [2, 2, 3, 3]
-    assert sorted(map(len, Fleets(size=2, processes=1).fleets(many))) == [2] * 5
-    mixed = [*many, *jobs(tmp_path, *(small("her", seed=seed) for seed in range(3)))]
-    assert sorted(map(len, Fleets(processes=4).fleets(mixed))) == [3, 3, 3, 4]
-
-
-def test_every_memory_is_dealt_to_every_fleet(tmp_path):
-    cells = [small(m, seed=seed, label=m) for seed in range(2) for m in ("lser", "uniform")]
-    for fleet in Fleets(processes=2).fleets(jobs(tmp_path, *cells)):
+def test_fleets_are_of_about_equal_sizes_and_every_memory_is_dealt_to_each(tmp_path):
+    cells = [small(m, seed=seed, label=m) for seed in range(5) for m in ("lser", "uniform")]
+    found = Fleets(size=4).fleets(jobs(tmp_path, *cells))
+    assert sorted(map(len, found)) == [3, 3, 4]
+    for fleet in found:
         assert {job.experiment["label"] for job in fleet} == {"lser", "uniform"}
 
 
-def test_staged_rows_are_the_batch_whichever_memory_drew_it(tmp_path):
-    for memory in ("lser", "per", "uniform", "aer", "ser", "der", "her"):
-        under_way = Run(small(memory, sessions=20), tmp_path / memory)
-        Fleet([under_way], device="cpu").go()
-        batch = under_way.replay.sample(16, query=under_way.progress.observation[0])
-        learner = StackedDDPG([under_way.built.agent], 16, "cpu")
-        learner.stage(0, batch)
-        flags = batch.terminated[:, None], batch.weights[:, None]
-        parts = (batch.observation, batch.action, batch.reward[:, None], batch.next_observation)
-        assert np.array_equal(learner._staging[0][0], np.hstack([*parts, *flags]))
-
-
 def test_fleets_run_jobs_in_processes(tmp_path):
-    many = jobs(tmp_path, *(small(memory) for memory in ("lser", "uniform", "her")))
+    many = jobs(tmp_path, *(small(memory, **LENGTH) for memory in ("lser", "uniform", "her")))
     started = []
-    done = list(Fleets(device="cpu", processes=2).run(many, started=started.append))
+    done = list(Fleets(device="cpu", workers=1).run(many, started=started.append))
     assert {job.folder for job in started} == {job.folder for job in many}
     assert len(done) == 3
     assert all(end.ok for end in done)
 
 
-def test_runs_past_the_deadline_are_not_ok(tmp_path):
-    many = jobs(tmp_path, small())
-    fleets = Fleets(device="cpu", processes=1, deadline_seconds=1e-3)
+def test_runs_past_the_deadline_have_checkpoints_and_are_not_ok(tmp_path):
+    many = jobs(tmp_path, small(**LENGTH))
+    fleets = Fleets(device="cpu", workers=1, deadline_seconds=1e-3)
     assert [end.ok for end in fleets.run(many, started=lambda job: None)] == [False]
-    assert records.load(many[0].folder).status == "stopped"
+    assert records.load(Path(many[0].folder)).status == "stopped"
+    assert list((Path(many[0].folder) / "checkpoints").glob("*.lser"))
+    Fleet(many, device="cpu").go()
+    assert_same_records(alone(tmp_path, [small(**LENGTH)]), many)
 
 
-@pytest.mark.parametrize("knob", ["size", "processes", "deadline_seconds"])
-def test_knobs_are_checked(knob):
-    with pytest.raises(ValueError, match=knob):
-        Fleets(**{knob: 0})
+KILLED = """
+import json, sys, torch
+torch.set_num_threads(1)
+from lser.experiments.study import Job
+from lser.fleet.run import Fleet
+jobs = [Job(*job) for job in json.loads(sys.argv[1])]
+Fleet(jobs, device="cpu", checkpoint_seconds=0.05).go()
+"""
 
 
-def test_deaf_memories_draw_the_same_whatever_the_errors(tmp_path):
-    from lser.fleet.run import DEAF
+def test_a_killed_fleet_goes_on_from_its_checkpoint_and_ends_with_the_same_records(tmp_path):
+    length = {**LENGTH, "sessions": 60, "evaluate_every": 20}
+    experiments = [small(memory, **length) for memory in ("lser", "per")]
+    work = jobs(tmp_path, *experiments)
+    command = [sys.executable, "-c", KILLED, json.dumps(work)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(records.__file__).parents[2])}
+    for _ in range(2):
+        process = subprocess.Popen(command, env=environment)
+        checkpoints = Path(work[1].folder) / "checkpoints"
+        before = set(checkpoints.glob("*.lser"))
+        until = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < until:
+            if set(checkpoints.glob("*.lser")) - before:
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    Fleet(work, device="cpu").go()
+    assert_same_records(alone(tmp_path, experiments), work)
 
-    def draws(memory, scale):
-        built = Run(small(memory), tmp_path / f"{memory}{scale}").built
-        assert isinstance(built.replay, Replay)
-        assert isinstance(built.replay, DEAF)
-        seen, acted = built.agent.observation_dim, built.agent.action_dim
-        rng, flags = np.random.default_rng(0), np.zeros(50, np.bool_)
-        block = [rng.random((50, n), np.float32) for n in (seen, acted, seen)]
-        reward = rng.random(50, np.float32)
-        block[0][:, -1] = block[2][:, -1] = 1.0  # hindsight reads a goal there
-        built.replay.extend(block[0], block[1], reward, block[2], flags, flags)
-        for _ in range(5):
-            batch = built.replay.sample(16, query=block[0][0])
-            built.replay.update(batch.ids, scale * np.arange(16, dtype=np.float32))
-        return batch.ids
 
-    for memory in ("lser", "uniform", "aer", "her"):
-        assert np.array_equal(draws(memory, 0.0), draws(memory, 9.0))
+@pytest.mark.parametrize(
+    ("knobs", "message"),
+    [
+        ({"size": 0}, "size must be at least 1"),
+        ({"workers": -1}, "workers must not be negative"),
+        ({"deadline_seconds": 0}, "deadline_seconds must be positive"),
+        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be positive"),
+    ],
+)
+def test_knobs_are_checked(knobs, message):
+    with pytest.raises(ValueError, match=message):
+        Fleets(**knobs)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
+def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_path):
+    # short: rounding differs, and sooner or later tips a choice between near-equals
+    length = {**LENGTH, "sessions": 6, "evaluate_every": 3}
+    experiments = [small(memory, agent, **length) for memory in ("lser", "per", "uniform")]
+    work = jobs(tmp_path, *experiments)
+    assert Fleet(work, device="cuda", workers=2).go()
+    for one, job in zip(alone(tmp_path, experiments), work, strict=True):
+        mine, its = (records.load(Path(f)).curve for f in (job.folder, one))
+        for line, expected in zip(mine, its, strict=True):
+            assert line["updates"] == expected["updates"]
+            assert np.isclose(line["reward"], expected["reward"], rtol=0.02, atol=0.02)

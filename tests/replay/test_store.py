@@ -48,15 +48,18 @@ def test_a_ring_holds_the_newest_whatever_the_blocks(sizes):
 def test_ids_that_were_never_given_have_no_slot():
     store = Store(5, 3, 2)
     store.append(store.pack(*block_of(RNG, 3)))
-    assert store.slots([-1, 3, 4, 100]).tolist() == [-1] * 4
+    held = store.ids[:3]
+    assert store.slots(held).tolist() == [0, 1, 2]
+    never = [-1, 3 * 5 + 3, held[0] + 5, held[1] + 1, 10**12]
+    assert store.slots(never).tolist() == [-1] * 5
 
 
 def test_put_writes_chosen_slots_under_new_ids():
     store = Store(5, 3, 2)
     rows = store.pack(*block_of(RNG, 2))
-    assert store.put(np.array([4, 1]), rows).tolist() == [0, 1]
-    assert store.put(np.array([1]), rows[:1]).tolist() == [2]
-    assert (len(store), store.written, store.ids.tolist()) == (2, 3, [-1, 2, -1, -1, 0])
+    assert store.put(np.array([4, 1]), rows).tolist() == [0 * 5 + 4, 1 * 5 + 1]
+    assert store.put(np.array([1]), rows[:1]).tolist() == [2 * 5 + 1]
+    assert (len(store), store.written, store.ids.tolist()) == (2, 3, [-1, 11, -1, -1, 4])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16])
@@ -113,7 +116,7 @@ def test_a_bad_block_is_refused_by_name_and_value(index, value, words):
         ({"capacity": True}, "capacity must be an integer, got True"),
         ({"observation_dim": 0}, "observation_dim must be >= 1, got 0"),
         ({"action_dim": -1}, "action_dim must be >= 1, got -1"),
-        ({"storage": "disk"}, "storage must be one of 'memory', 'memmap', got 'disk'"),
+        ({"storage": "disk"}, "storage must be one of 'memory', 'memmap', 'none', got 'disk'"),
         ({"storage": "memmap"}, "path=None"),
         ({"path": "x"}, "path='x' is only for"),
     ],

@@ -22,19 +22,19 @@ writes = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000)), min_si
 
 @settings(max_examples=150, deadline=None)
 @given(capacity=st.integers(1, 700), traffic=writes, points=st.lists(st.integers(0, 999)))
-def test_it_agrees_with_a_naive_twin_under_random_traffic(capacity, traffic, points):
-    tree, twin = SumTree(capacity), np.zeros(capacity)
+def test_it_agrees_with_a_plain_array_under_random_traffic(capacity, traffic, points):
+    tree, plain = SumTree(capacity), np.zeros(capacity)
     for i in range(0, len(traffic), 7):  # whole numbers add without rounding: ties are exact
         slots = np.array([slot % capacity for slot, _ in traffic[i : i + 7]])
         values = np.array([float(value) for _, value in traffic[i : i + 7]])
         tree.set(slots, values)
         for slot, value in zip(slots, values, strict=True):
-            twin[slot] = value
-    assert np.array_equal(tree.priorities, twin)
-    assert tree.total == twin.sum()
-    if twin.any():
+            plain[slot] = value
+    assert np.array_equal(tree.priorities, plain)
+    assert tree.total == plain.sum()
+    if plain.any():
         at = np.array(points, dtype=float) / 1000
-        assert tree.find(at).tolist() == [naive_find(twin, point) for point in at]
+        assert tree.find(at).tolist() == [naive_find(plain, point) for point in at]
 
 
 def test_slots_without_priority_are_never_found():

@@ -91,6 +91,8 @@ def test_a_page_shows_everything_it_holds(
         "request", lambda call: call.url.startswith(("file:", "data:")) or noise.append(call.url)
     )
     view.goto(path.as_uri())
+    assert view.evaluate(OVERFLOW) == []  # folded, as one meets it
+    view.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert view.evaluate(OVERFLOW) == []
     assert view.evaluate(EMPTY) == []
     assert len(set(view.evaluate(INK))) == 1  # the figures' text has the colour of the page's
@@ -106,4 +108,30 @@ def test_the_first_tab_leads_to_the_results(browser: Any, demo: Path) -> None:
     assert view.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
     view.keyboard.press("Enter")
     assert view.evaluate("document.activeElement.id") == "content"
+    view.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_way_to_a_study_is_always_in_sight_and_unfolds_it(
+    browser: Any, report: Path, width: int
+) -> None:
+    view = browser.new_page(viewport={"width": width, "height": 900})
+    view.goto(report.as_uri())
+    view.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    link = view.locator("nav a[href='#ablation']")
+    box = link.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 900
+    assert not view.locator("#ablation").is_visible()
+    link.click()
+    assert view.locator("#ablation").is_visible()
+    view.close()
+
+
+def test_the_first_screen_of_a_desk_has_the_whole_first_table(browser: Any, report: Path) -> None:
+    view = browser.new_page(viewport={"width": 1280, "height": 900})
+    view.goto(report.as_uri())
+    box = view.locator("#first table").first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900
     view.close()

@@ -37,10 +37,11 @@ def test_every_study_has_its_section_and_its_figures(report: Path) -> None:
     text = report.read_text()
     for name in ("comparison", "running-time", "epsilon", "ablation", "hyperplanes", "bazaar-map",
                  "horizon", "agents", "mine"):  # fmt: skip
-        assert f'<h2 id="{name}">' in text
-    for name in ("comparison-virtual-taobao-curves", "comparison-virtual-taobao-profile",
+        assert f'<div id="{name}" class="inside">' in text
+        assert f'<a href="#{name}">' in text
+    for name in ("overview", "comparison-virtual-taobao-curves", "comparison-virtual-taobao-runs",
                  "comparison-improvement", "comparison-recogym-time", "bazaar-map-over-reward-top",
-                 "hyperplanes-virtual-taobao-trend", "mine-virtual-taobao-forest"):  # fmt: skip
+                 "hyperplanes-virtual-taobao-trend", "mine-virtual-taobao-runs"):  # fmt: skip
         assert f'<figure id="{name}">' in text
 
 
@@ -143,3 +144,23 @@ def test_the_templates_are_part_of_the_package() -> None:
     patterns = settings["tool"]["setuptools"]["package-data"]["lser"]
     packed = {path for pattern in patterns for path in root.glob(pattern)}
     assert set((root / "report" / "templates").iterdir()) <= packed
+
+
+def test_the_first_screen_has_question_answer_tables_and_one_figure(report: Path) -> None:
+    first = report.read_text().partition('<section id="first"')[2].partition("</section>")[0]
+    assert first.index('class="question"') < first.index('class="answer"') < first.index("<table")
+    assert "LSER ends above uniform replay in" in first
+    assert first.count("<table") == 2
+    assert first.count("<figure") == 1
+    assert ">does not hold</td>" in first or ">open</td>" in first or ">holds</td>" in first
+
+
+def test_what_follows_is_folded_by_study(report: Path) -> None:
+    text = report.read_text()
+    assert text.count("<details>") == text.count("<summary>") > 8
+    assert "<details open" not in text
+
+
+def test_no_table_shows_an_interval_that_is_none(report: Path) -> None:
+    for table in (report.parent / "tables").iterdir():
+        assert not re.search(r"\bnan\b", table.read_text()), table.name

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from lser.cli.runs import runs as runs_command
-from lser.experiments.config import Experiment
+from lser.experiments.experiment import Experiment
 from lser.experiments.records import Record, damaged
 from lser.experiments.study import job_for
 from lser.report import Table, build_report, demo_page, files, summary_table

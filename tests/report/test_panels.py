@@ -106,6 +106,19 @@ def test_runs_that_differ_in_anything_but_the_memory_are_never_pooled(
     assert len(study.strays) == 1
 
 
+def test_every_setting_in_which_runs_differ_is_named() -> None:
+    runs = [with_settings("lser", 0), with_settings("lser", 1, batch_size=32, horizon="session")]
+    (study,) = studies(runs)
+    assert study.strays == ("batch_size", "horizon")
+
+
+def test_what_follows_from_the_length_is_expected_to_differ() -> None:
+    runs = [with_settings("lser", 0, sessions=n, evaluate_every=n // 20) for n in (100, 1000)]
+    (study,) = studies(runs)
+    assert study.strays == ()
+    assert [panel.setting for panel in study.panels] == ["100 sessions", "1,000 sessions"]
+
+
 def test_a_memory_with_another_setting_is_another_arm() -> None:
     runs = [with_settings("lser", seed) for seed in range(2)]
     runs += [with_settings("lser", seed, memory__bits=2) for seed in range(2)]

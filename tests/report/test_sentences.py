@@ -43,7 +43,8 @@ def test_a_loss_is_named_as_plainly_as_a_win() -> None:
     assert sentences.best_against_reference(lost).startswith("LSER ends clearly below")
     groups = dict(verdicts.in_short(found(lost.panel.arms[0].runs + lost.panel.arms[1].runs)))
     assert groups[""] == [
-        "LSER ends clearly above uniform in 0 of 1 setting outside the Bazaar map."
+        "LSER ends clearly above uniform in 0 of 1 setting outside the Bazaar map, below in 1; "
+        "after Holm's correction over them 1 is left."
     ]
     assert "Where LSER wins" not in groups
     assert "clearly below" in groups["Where it does not"][0]

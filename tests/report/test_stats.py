@@ -151,3 +151,31 @@ def test_area_under_the_curve_is_its_average_height() -> None:
     assert stats.area_under_curve([10], [0.7]) == 0.7
     with pytest.raises(ValueError, match="must match"):
         stats.area_under_curve([1, 2], [0.5])
+
+
+def test_the_paired_p_is_scipys(rng: np.random.Generator) -> None:
+    values = rng.normal(0.4, 1.0, 9)
+    assert stats.paired_p(values) == pytest.approx(scipy_stats.ttest_1samp(values, 0).pvalue)
+    assert stats.paired_p([0.0, 0.0]) == 1.0
+    assert stats.paired_p([0.5, 0.5]) == 0.0
+    assert np.isnan(stats.paired_p([0.5]))
+
+
+def test_welchs_interval_is_scipys_and_none_for_one_run(rng: np.random.Generator) -> None:
+    x, y = rng.normal(1.0, 1.0, 8), rng.normal(0.0, 2.0, 5)
+    ends = scipy_stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95)
+    np.testing.assert_allclose(stats.welch(x, y), (x.mean() - y.mean(), ends.low, ends.high))
+    assert np.isnan(stats.welch([1.0], y).low)
+
+
+def test_holm_on_worked_numbers() -> None:
+    # .01 * 4, .02 * 3, .03 * 2, .04 * 1 raised to what came before
+    np.testing.assert_allclose(stats.holm([0.04, 0.01, 0.03, 0.02]), [0.06, 0.04, 0.06, 0.06])
+    assert stats.holm([0.6, 0.9]) == [1.0, 1.0]
+    assert stats.holm([]) == []
+
+
+def test_holm_leaves_out_what_is_no_test() -> None:
+    found = stats.holm([0.02, float("nan"), 0.5])
+    assert found[0] == 0.04
+    assert np.isnan(found[1])

@@ -73,13 +73,32 @@ def test_the_numbers_can_be_read_back() -> None:
 
 def test_runs_that_never_reach_a_threshold_count_as_longer() -> None:
     runs = [synthetic.record("s", "uniform", seed, level=0.6, spread=0.0) for seed in range(3)]
-    row = tables.thresholds(first(runs)).rows[0]
-    assert row[1].startswith("3 of 3 [0.292, 1.000]")
-    assert row[3:5] == ("0 of 3 [0.000, 0.708]", "> 15,000")
+    table = tables.measures(first(runs))
+    row = dict(zip(table.columns, table.rows[0], strict=False))
+    assert row["sessions to 50 %"].startswith("3 of 3, ")
+    assert row["sessions to 90 %"] == "0 of 3, –"
+
+
+def test_measures_have_the_worst_run_the_falls_and_the_trained_objective() -> None:
+    runs = [synthetic.record("s", "lser", seed, level=0.9, spread=0.0) for seed in range(3)]
+    runs[1].final.update(metric=0.3, reward=3.0, length=2.0)
+    table = tables.measures(first(runs))
+    row = dict(zip(table.columns, table.rows[0], strict=False))
+    assert row["worst run"] == "0.300"
+    assert row["runs that fell"] == "1 of 3"
+    assert row["share of possible"].startswith("0.69 [")
+    assert row["reward per step"].startswith("1.4")
+
+
+def test_a_platform_without_known_scores_has_no_share_of_the_possible() -> None:
+    simulator = {"name": "somebodys-own"}
+    runs = [synthetic.record("s", "lser", s, level=0.9, simulator=simulator) for s in range(3)]
+    table = tables.measures(first(runs))
+    assert table.columns[1:4] == ("over training", "minus –", "worst run")
 
 
 def test_shares_of_the_running_time_add_up() -> None:
     table = tables.times(first(synthetic.demo()))
-    assert table.columns[4:] == ("env, %", "replay, %", "learn, %", "evaluate, %", "rest, %")
+    assert table.columns[5:] == ("env, %", "replay, %", "learn, %", "evaluate, %", "rest, %")
     for row in table.rows:
-        assert sum(float(cell) for cell in row[4:]) == pytest.approx(100, abs=0.3)
+        assert sum(float(cell) for cell in row[5:]) == pytest.approx(100, abs=0.3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lser.experiments.catalogue import SIMULATORS as NAMES
+from lser.catalogue import SIMULATORS as NAMES
 from lser.simulators import SIMULATORS, simulator_type
 
 

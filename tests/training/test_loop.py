@@ -7,7 +7,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from worlds import counting
 
-from lser.agents.base import Learned
+from lser.agents.protocol import Learned
 from lser.training.loop import Progress, train
 from lser.types import Batch
 

@@ -1,21 +1,20 @@
 """Our memories as replay buffers of Stable-Baselines3: DDPG, TD3, SAC and DQN.
 
-``DDPG("MlpPolicy", env, replay_buffer_class=LocalityReplayBuffer, replay_buffer_kwargs=...)``;
+``DDPG("MlpPolicy", env, replay_buffer_class=MemoryReplayBuffer, replay_buffer_kwargs=...)``;
 guide and limits: docs/guides/sb3.md.
 """
 
-import inspect
 import warnings
-from collections.abc import Callable, Mapping
-from copy import deepcopy
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from numpy.typing import DTypeLike, NDArray
 
-from lser.replay import KINDS, DynamicReplay, PrioritizedReplay, Replay, SelectiveReplay
+from lser.adapters.columns import Array, Columns, Observation
+from lser.adapters.recipe import Recipe
+from lser.replay import Replay
 from lser.types import Float32
 
 try:
@@ -27,23 +26,22 @@ try:
     from stable_baselines3.common.vec_env import VecNormalize
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lser.adapters.sb3 needs Stable-Baselines3: pip install 'lser[sb3]'", name=error.name
+        "lser.adapters.sb3 needs Stable-Baselines3: pip install stable-baselines3", name=error.name
     ) from error
 
-Array = NDArray[Any]
-Observation = Array | dict[str, Array]  # (n, ...), or one such array per key
-OURS = tuple(KINDS.values())
 EXACT = 2**24  # float32 holds the integers up to here
 
 
 class MemoryReplayBuffer(ReplayBuffer):
     """Any memory of `lser` where Stable-Baselines3 expects its replay buffer.
 
-    `memory` is a name ("locality", "uniform", "per", "der", "aer", "ser", "her") or a class that
-    keeps the `Replay` protocol; `knobs` are its constructor's. Without a `seed` among them, the
-    model's seed is used. The query of a draw is the latest observation added, another
-    environment's at each draw; at an episode's end that is the departed user's last one, unless
-    `QueryCallback` sets the newcomer's first.
+    `memory` is a name of `lser memories` ("lser", "uniform", "per", "reward-top", ...),
+    ``module:Class``, or a class that keeps the `Replay` protocol; `params` and `knobs` are its
+    constructor's. Without a `seed` the model's is used.
+
+    The query of a draw is the latest observation added, another environment's at each draw; at an
+    episode's end that is the departed user's last one, unless `QueryCallback` sets the newcomer's
+    first.
     """
 
     def __init__(
@@ -56,7 +54,9 @@ class MemoryReplayBuffer(ReplayBuffer):
         optimize_memory_usage: bool = False,
         handle_timeout_termination: bool = True,
         *,
-        memory: str | type[Replay] = "locality",
+        memory: str | type[Replay] = "lser",
+        seed: int | None = None,
+        params: Any = None,
         **knobs: Any,
     ) -> None:
         if optimize_memory_usage:
@@ -64,7 +64,7 @@ class MemoryReplayBuffer(ReplayBuffer):
                 "optimize_memory_usage=True: it takes the next observation from the next slot, but "
                 "this memory decides where a transition goes; leave it False"
             )
-        columns = _Columns(observation_space)
+        columns = Columns(observation_space)
         # past ReplayBuffer's own constructor, which allocates arrays for a ring
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs=n_envs
@@ -78,9 +78,8 @@ class MemoryReplayBuffer(ReplayBuffer):
                 f"action_space has {action_space.n} actions, at most {EXACT} are exact"
             )
         self._action_dtype = self._maybe_cast_dtype(action_space.dtype)
-        self._kind = _memory_class(memory)
-        self._knobs = {"seed": torch.initial_seed() % 2**32, **knobs}
-        _check_knobs(self._kind, self._knobs)
+        seed = torch.initial_seed() % 2**32 if seed is None else seed
+        self._recipe = Recipe(memory, seed, params, knobs)
         self.td_errors: Callable[[ReplayBufferSamples], Array] | None = None
         self.reset()
 
@@ -88,10 +87,7 @@ class MemoryReplayBuffer(ReplayBuffer):
         """Forget everything."""
         self.pos, self.full = 0, False
         capacity = self.buffer_size * self.n_envs
-        make = cast("Callable[..., Replay]", self._kind)
-        self.memory: Replay = make(
-            capacity, self._columns.width, self.action_dim, **deepcopy(self._knobs)
-        )
+        self.memory = self._recipe.make(capacity, self._columns.width, self.action_dim)
         self._query: Float32 | None = None  # (n_envs, O)
         self._draws = 0
         self._last: tuple[Array, ReplayBufferSamples] | None = None  # ids and data of a draw
@@ -147,7 +143,7 @@ class MemoryReplayBuffer(ReplayBuffer):
         )
         kind = DictReplayBufferSamples if self._columns.named else ReplayBufferSamples
         data = cast("ReplayBufferSamples", kind(*samples))
-        self._last = (batch.ids, data) if _wants_td_errors(self.memory) else None
+        self._last = (batch.ids, data) if self._recipe.hears else None
         return data
 
     def _tensor(self, value: Observation) -> Any:
@@ -162,9 +158,9 @@ class MemoryReplayBuffer(ReplayBuffer):
         ids, data = self._last
         if self.td_errors is not None:
             self.memory.update(ids, self.td_errors(data))
-        elif self._draws == 1 and isinstance(self.memory, OURS):
+        elif self._draws == 1 and "td_errors" in self._recipe.needs:
             warnings.warn(
-                f"{type(self.memory).__name__} draws by TD errors, which Stable-Baselines3 does "
+                f"memory={self._recipe.name!r} draws by TD errors, which Stable-Baselines3 does "
                 "not report: pass callback=TDErrorCallback() to learn()",
                 stacklevel=3,
             )
@@ -177,10 +173,6 @@ class MemoryReplayBuffer(ReplayBuffer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         kind, saved = state["memory"]
         self.__dict__.update(state | {"memory": kind.from_state(saved)})
-
-
-class LocalityReplayBuffer(MemoryReplayBuffer):
-    """Locality-Sensitive Experience Replay; knobs are those of `lser.LocalityReplay`."""
 
 
 class QueryCallback(BaseCallback):
@@ -247,97 +239,7 @@ def _buffer_of(model: BaseAlgorithm) -> MemoryReplayBuffer:
     buffer = getattr(model, "replay_buffer", None)
     if not isinstance(buffer, MemoryReplayBuffer):
         raise ValueError(
-            "this callback needs replay_buffer_class=MemoryReplayBuffer or LocalityReplayBuffer, "
+            "this callback needs replay_buffer_class=MemoryReplayBuffer (lser.adapters.sb3), "
             f"got {type(buffer).__name__}"
         )
     return buffer
-
-
-def _wants_td_errors(memory: Replay) -> bool:
-    match memory:
-        case PrioritizedReplay():
-            return True
-        case DynamicReplay():
-            return memory.prioritized
-        case SelectiveReplay():
-            return memory.strategy == "surprise"
-        case _:
-            return not isinstance(memory, OURS)  # somebody else's may
-
-
-def _memory_class(memory: str | type[Replay]) -> type[Replay]:
-    if not isinstance(memory, str):
-        return memory
-    if memory not in KINDS:
-        raise ValueError(f"memory must be one of {', '.join(KINDS)}, or a class, got {memory!r}")
-    return KINDS[memory]
-
-
-def _check_knobs(kind: type[Replay], knobs: Mapping[str, object]) -> None:
-    known = list(inspect.signature(kind).parameters)[3:]  # the sizes come from the spaces
-    for name in knobs:
-        if name not in known:
-            raise ValueError(f"{kind.__name__} has no {name!r}; it has {', '.join(known)}")
-
-
-class _Part(NamedTuple):
-    """One array of an observation and its columns in a row."""
-
-    columns: slice
-    shape: tuple[int, ...]
-    dtype: DTypeLike
-    counts: tuple[int, ...]  # categories of each component, one-hot in the row; () for numbers
-    start: int  # the first category
-
-
-class _Columns:
-    """How an observation lies in a row: its keys side by side, categories one-hot."""
-
-    def __init__(self, space: spaces.Space[Any]) -> None:
-        self.named = isinstance(space, spaces.Dict)
-        parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
-        self.parts: dict[str, _Part] = {}
-        self.width = 0
-        for key, part in parts.items():
-            self.parts[key] = _part(key, part, self.width)
-            self.width = self.parts[key].columns.stop
-
-    def flatten(self, obs: Observation, n: int) -> Float32:
-        """Rows (n, width) that share no memory with `obs`."""
-        rows = np.zeros((n, self.width), np.float32)
-        for key, part in self.parts.items():
-            values = np.asarray(obs[key] if isinstance(obs, dict) else obs).reshape(n, -1)
-            if part.counts:
-                first = part.columns.start + np.cumsum([0, *part.counts[:-1]])
-                rows[np.arange(n)[:, None], first + values.astype(np.int64) - part.start] = 1
-            else:
-                rows[:, part.columns] = values
-        return rows
-
-    def restore(self, rows: Float32) -> Observation:
-        """The observations that `flatten` made into `rows`."""
-        found: dict[str, Array] = {}
-        for key, part in self.parts.items():
-            values: Array = rows[:, part.columns]
-            if part.counts:
-                hot = np.split(values, np.cumsum(part.counts)[:-1], axis=1)
-                values = np.stack([block.argmax(axis=1) for block in hot], axis=1) + part.start
-            shaped = values.reshape(len(rows), *part.shape)
-            found[key] = shaped.astype(part.dtype, copy=False)
-        return found if self.named else found[""]
-
-
-def _part(key: str, space: spaces.Space[Any], at: int) -> _Part:
-    match space:
-        case spaces.Discrete():
-            count, start = int(space.n), int(space.start)
-            return _Part(slice(at, at + count), (1,), space.dtype, (count,), start)
-        case spaces.MultiDiscrete() if space.nvec.ndim == 1 and not np.any(space.start):
-            counts = tuple(int(n) for n in space.nvec)
-            return _Part(slice(at, at + sum(counts)), space.shape, space.dtype, counts, 0)
-        case spaces.Box() | spaces.MultiBinary():
-            assert space.shape is not None
-            width = int(np.prod(space.shape))
-            return _Part(slice(at, at + width), space.shape, space.dtype, (), 0)
-    where = f"observation_space[{key!r}]" if key else "observation_space"
-    raise ValueError(f"{where} must be a Box, Discrete, MultiDiscrete or MultiBinary, got {space}")

@@ -1,16 +1,19 @@
-"""LSER as a replay buffer of Tianshou, for one environment or many.
+"""Our memories as replay buffers of Tianshou, for one environment or many.
 
 The transitions lie in Tianshou's own arrays, with whatever fields they have; guide and limits:
 docs/guides/tianshou.md.
 """
 
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
-from lser.replay.base import check_count
-from lser.replay.slots import LocalitySlots
+from lser.adapters.recipe import Recipe, Rule
+from lser.checks import check_count
+from lser.replay import Memory
 from lser.types import Float32, Int64
 
 try:
@@ -24,51 +27,65 @@ try:
     from tianshou.data.types import RolloutBatchProtocol
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lser.adapters.tianshou needs Tianshou: pip install 'lser[tianshou]'", name=error.name
+        "lser.adapters.tianshou needs Tianshou: pip install tianshou", name=error.name
     ) from error
 
 Added = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+_LIBRARY = "Tianshou"
 _FIELDS = ("obs", "act", "rew", "terminated", "truncated", "obs_next")
 
 
-class LocalityReplayBuffer(ReplayBufferManager):
-    """Locality-Sensitive Experience Replay where Tianshou expects a (vector) replay buffer.
+class MemoryReplayBuffer(ReplayBufferManager):
+    """A memory of `lser` where Tianshou expects a (vector) replay buffer.
 
-    One memory of `total_size` transitions is shared by `buffer_num` environments; `knobs` are
-    those of `lser.LocalityReplay`. The query of a draw is the latest observation added, another
-    environment's at each draw; at an episode's end that is the departed user's last one, unless
-    `QueryCollector` or `set_query` gives the newcomer's first.
+    `memory` is a name of `lser memories` ("lser", "per", "reward-top", ...), ``module:Class``, or
+    a class; `params` and `knobs` are its constructor's. A memory that needs rows of its own is
+    refused. One memory of `total_size` transitions is shared by `buffer_num` environments.
+
+    The query of a draw is the latest observation added, another environment's at each draw; at an
+    episode's end that is the departed user's last one, unless `QueryCollector` or `set_query`
+    gives the newcomer's first.
 
     Episodes do not lie in consecutive slots: n-step returns and frame stacking are refused.
     """
 
-    def __init__(self, total_size: int, buffer_num: int = 1, **knobs: Any) -> None:
+    def __init__(
+        self,
+        memory: str | type[Memory],
+        total_size: int,
+        buffer_num: int = 1,
+        *,
+        seed: int = 0,
+        params: Any = None,
+        **knobs: Any,
+    ) -> None:
         size = check_count("total_size", total_size)
         environments = check_count("buffer_num", buffer_num)
-        LocalitySlots(1, 1, **knobs)  # refuses wrong knobs now, not at the first transition
+        self._recipe = Recipe(memory, seed, params, knobs)
+        self._recipe.make_rule(2, 1, _LIBRARY)  # refuses now, not at the first transition
         super().__init__([ReplayBuffer(size)])
         self.buffer_num = environments
-        self._knobs = knobs
-        self._index: LocalitySlots | None = None  # until an observation tells its width
+        self._rule: Rule | None = None  # until an observation tells its width
         self._forget()
 
     def _forget(self) -> None:
         self._query: Float32 | None = None  # (environments, O)
         self._draws = 0
+        self._weights: Float32 | None = None  # of the latest draw
         self._writes = 0
         self._write_of: Int64 = np.full(self.maxsize, -1, np.int64)  # by slot
         self._running = _Episodes(self.buffer_num)
         self._finished: list[list[tuple[int, int]]] = [[] for _ in range(self.buffer_num)]
 
     @property
-    def index(self) -> LocalitySlots:
-        """The index over the slots; it exists from the first transition on."""
-        if self._index is None:
-            raise ValueError("the buffer is empty: no observation has told the index its width")
-        return self._index
+    def memory(self) -> Memory:
+        """The memory, which holds no rows; it exists from the first transition on."""
+        if self._rule is None:
+            raise ValueError("the buffer is empty: no observation has told the memory its width")
+        return self._rule.memory
 
     def __len__(self) -> int:
-        return 0 if self._index is None else len(self._index)
+        return 0 if self._rule is None else len(self._rule)
 
     def reset(self, keep_statistics: bool = False) -> None:
         """Forget all transitions, and unless told to keep them the running episodes' sums."""
@@ -77,8 +94,8 @@ class LocalityReplayBuffer(ReplayBufferManager):
         self._forget()
         if keep_statistics:
             self._running = running
-        if self._index is not None:
-            self._index.clear()
+        if self._rule is not None:
+            self._rule.clear()
 
     def add(
         self, batch: RolloutBatchProtocol, buffer_ids: NDArray[Any] | list[int] | None = None
@@ -93,16 +110,16 @@ class LocalityReplayBuffer(ReplayBufferManager):
         missing = [key for key in _FIELDS if key not in rows.get_keys()]
         if missing or len(rows) != len(users):
             raise ValueError(
-                f"the batch must have {', '.join(_FIELDS)} for {len(users)} environments; it has "
-                f"{len(rows)} rows and lacks {missing}"
+                f"the batch must have {', '.join(_FIELDS)} for {len(users)} environments "
+                f"(buffer_num={self.buffer_num}); it has {len(rows)} rows and lacks {missing}"
             )
         rows.done = np.logical_or(rows.terminated, rows.truncated)
         seen = _flat(rows.obs)
-        if self._index is None:
-            self._index = LocalitySlots(self.maxsize, seen.shape[1], **self._knobs)
-        slots = self._index.place(seen, rows.rew, rows.done, streams=users)
+        if self._rule is None:
+            self._rule = Rule(self._recipe, self.maxsize, seen.shape[1], _LIBRARY)
+        slots = self._rule.place(seen, rows.rew, rows.done, users)
         self._write(slots, rows)
-        self._query = _flat(rows.obs_next)
+        self._query = _flat(rows.obs_next).astype(np.float32)
         lengths, returns = self._follow(users, slots, rows)
         return slots, returns, lengths, users
 
@@ -123,8 +140,8 @@ class LocalityReplayBuffer(ReplayBufferManager):
                 self._set_batch_for_children()
                 self._meta[at] = rows
         self._lengths[0] = len(self)
-        if self.index.stale:
-            self.index.refile(_flat(self._meta.obs[: len(self)]))
+        if self.memory.stale:
+            self.memory.refile(_flat(self._meta.obs[: len(self)]))
 
     def _follow(self, users: Int64, slots: Int64, rows: Batch) -> tuple[Int64, NDArray[Any]]:
         """Lengths and returns of the episodes that end with these rows, 0 for the others."""
@@ -168,7 +185,7 @@ class LocalityReplayBuffer(ReplayBufferManager):
         """Make `obs`, one observation or one per environment, what the next draws ask about."""
         if isinstance(obs, np.ndarray) and obs.ndim == 1 and obs.dtype != np.object_:
             obs = obs[None]
-        self._query = _flat(obs)
+        self._query = _flat(obs).astype(np.float32)
 
     def sample_indices(self, batch_size: int | None) -> Int64:
         """The slots that the query replays; all in order for 0, all shuffled for None."""
@@ -177,9 +194,33 @@ class LocalityReplayBuffer(ReplayBufferManager):
         if batch_size <= 0:
             return np.arange(len(self) if batch_size == 0 else 0)
         query = None if self._query is None else self._query[self._draws % len(self._query)]
-        slots, _ = self.index.pick(batch_size, query)
+        if self._rule is None:
+            raise ValueError(f"cannot sample batch_size={batch_size}: the buffer is empty")
+        slots, self._weights = self._rule.pick(batch_size, query)
         self._draws += 1
         return slots
+
+    def sample(self, batch_size: int | None) -> tuple[RolloutBatchProtocol, Int64]:
+        """A batch and its slots, with importance weights where the memory hears of TD errors."""
+        self._weights = None
+        batch, slots = super().sample(batch_size)
+        if self._weights is not None and self._recipe.hears:
+            batch.weight = self._weights
+        return batch, slots
+
+    @property
+    def update_weight(self) -> Callable[[NDArray[Any], NDArray[Any] | torch.Tensor], None]:
+        """Report TD errors by slots; there only for memories that hear of them.
+
+        Tianshou's algorithms look for it after every update.
+        """
+        if not self._recipe.hears:
+            raise AttributeError("update_weight: TD errors mean nothing to this memory")
+        return self._report
+
+    def _report(self, index: NDArray[Any], new_weight: NDArray[Any] | torch.Tensor) -> None:
+        errors = new_weight.detach().cpu().numpy() if torch.is_tensor(new_weight) else new_weight
+        self.memory.report(index, np.asarray(errors).reshape(-1))
 
     def unfinished_index(self) -> Int64:
         """None: it marks where a run of consecutive slots breaks off, and there are no runs."""
@@ -213,7 +254,7 @@ class QueryCollector(Collector[Any]):
     def _collect(self, *args: Any, **kwargs: Any) -> Any:
         stats = super()._collect(*args, **kwargs)
         current = self._pre_collect_obs_RO
-        if isinstance(self.buffer, LocalityReplayBuffer) and current is not None:
+        if isinstance(self.buffer, MemoryReplayBuffer) and current is not None:
             self.buffer.set_query(current)
         return stats
 
@@ -226,11 +267,11 @@ class _Episodes:
         self.slots: list[list[tuple[int, int]]] = [[] for _ in range(environments)]
 
 
-def _flat(obs: Any) -> Float32:
+def _flat(obs: Any) -> NDArray[Any]:
     """Observations as rows, the arrays of a Batch side by side in order of their keys."""
     if isinstance(obs, Batch):
         return np.concatenate([_flat(obs[key]) for key in sorted(obs.get_keys())], axis=1)
     if isinstance(obs, np.ndarray) and obs.dtype == np.object_:  # dicts, as a vector env gives
         return _flat(Batch(list(obs)))
-    array = np.asarray(obs, np.float32)
+    array = np.asarray(obs)
     return array.reshape(len(array), -1)

@@ -1,21 +1,22 @@
-"""Our memories inside TorchRL: a writer that decides the slot and a sampler that picks, one index.
+"""Our memories inside TorchRL: a writer that decides the slot, a sampler that picks, one memory.
 
 The transitions lie in TorchRL's own storage, with whatever fields they have; guide and limits:
 docs/guides/torchrl.md.
 """
 
 import json
+import math
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from lser.replay.base import State, check_choice
-from lser.replay.persistence import load, save
-from lser.replay.slots import LocalitySlots, PrioritizedSlots, Slots
+from lser.adapters.recipe import Recipe, Rule
+from lser.checks import check_count
+from lser.replay import Memory, State, load_replay
 from lser.types import Float32
 
 try:
@@ -25,53 +26,51 @@ try:
     from torchrl.data.replay_buffers.writers import Writer
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lser.adapters.torchrl needs TorchRL: pip install 'lser[torchrl]'", name=error.name
+        "lser.adapters.torchrl needs TorchRL: pip install torchrl", name=error.name
     ) from error
 
-__all__ = [
-    "LocalitySlots",
-    "MemorySampler",
-    "MemoryWriter",
-    "PrioritizedSlots",
-    "PrioritySampler",
-    "memory_pair",
-]
+__all__ = ["Keys", "MemorySampler", "MemoryWriter", "PrioritySampler", "memory_pair"]
 
 Key = str | tuple[str, ...]
-_FILE = "index.lser"
+_FILE, _ASKED = "memory.lser", "sampler.json"
+_UNKNOWN = -math.inf  # the TD error of a transition that has none yet
+
+
+class Keys(NamedTuple):
+    """Where a transition has what a memory looks at; by default TorchRL's own names."""
+
+    observation: Key = "observation"
+    reward: Key = ("next", "reward")
+    done: Key = ("next", "done")
+    stream: Key = ("collector", "traj_ids")
 
 
 class MemoryWriter(Writer):
-    """Puts each transition into the slot that the index gives it, or nowhere.
+    """Puts each transition into the slot that the memory gives it, or nowhere.
 
     `add` returns None and `extend` -1 for a transition that the memory refused. Rows of one call
-    are taken in order of time; with ``order="return"`` a row continues the session of its
-    `stream` where the data has that key, otherwise all rows are one stream.
+    are taken in order of time; where a memory follows sessions, a row continues that of its
+    `stream` if the data has that key, otherwise all rows are one stream.
     """
 
-    def __init__(
-        self,
-        index: Slots,
-        *,
-        observation: Key = "observation",
-        reward: Key = ("next", "reward"),
-        done: Key = ("next", "done"),
-        stream: Key = ("collector", "traj_ids"),
-    ) -> None:
+    def __init__(self, rule: Rule, keys: Keys) -> None:
         super().__init__()
-        self.index = index
-        self._keys = (observation, reward, done)
-        self._stream = stream
+        self._rule, self._keys = rule, keys
         self._write_count = 0
 
+    @property
+    def memory(self) -> Memory:
+        """The memory, which holds no rows."""
+        return self._rule.memory
+
     def register_storage(self, storage: Storage) -> None:
-        """Take a storage of one dimension and the index's capacity."""
+        """Take a storage of one dimension and the memory's capacity."""
         if storage.ndim > 1:
             raise ValueError(f"storage.ndim = {storage.ndim}: the memory needs a flat storage")
-        if storage.max_size != self.index.capacity:
+        if storage.max_size != self._rule.capacity:
             raise ValueError(
-                f"the storage has max_size {storage.max_size}, the index capacity "
-                f"{self.index.capacity}: they must be the same"
+                f"the storage has max_size {storage.max_size}, the memory capacity "
+                f"{self._rule.capacity}: they must be the same"
             )
         for buffer in storage._attached_entities_iter():
             _refuse_prefetch(buffer)
@@ -92,30 +91,41 @@ class MemoryWriter(Writer):
                 "others: data.reshape(-1)"
             )
         rows = data.shape[0]
-        seen, reward, done = (_array(data.get(key)).reshape(rows, -1) for key in self._keys)
-        stream = data.get(self._stream, None)
+        seen, reward, done = (self._column(data, name) for name in Keys._fields[:3])
+        stream = data.get(self._keys.stream, None)
         streams = (
             np.zeros(rows, np.int64) if stream is None else _array(stream).reshape(rows, -1)[:, 0]
         )
-        slots = torch.from_numpy(self.index.place(seen, reward[:, 0], done[:, 0], streams))
+        slots = torch.from_numpy(self._rule.place(seen, reward[:, 0], done[:, 0], streams))
         kept = torch.nonzero(slots >= 0).squeeze(1)
         self._write_count += len(kept)
         if len(kept):
             self._storage.set(slots[kept], data if len(kept) == rows else data[kept])
             for buffer in self._storage._attached_entities_iter():
                 buffer.mark_update(slots[kept])
-        if self.index.stale:
-            held = self._storage[: len(self._storage)].get(self._keys[0])
-            self.index.refile(_array(held).reshape(len(held), -1))
+        if self.memory.stale:
+            self.memory.refile(self._column(self._storage[: len(self._storage)], "observation"))
         return slots
 
+    def _column(self, data: TensorDictBase, name: str) -> NDArray[Any]:
+        """A field of the data as rows, (N, w); ValueError where there is none."""
+        key = getattr(self._keys, name)
+        value = data.get(key, None)
+        if not isinstance(value, torch.Tensor):
+            found = "a nested tensordict" if value is not None else "not there"
+            raise ValueError(
+                f"the data's {key!r} is {found}; keys=Keys({name}=...) of memory_pair names the "
+                f"tensor that holds each transition's {name}"
+            )
+        return _array(value).reshape(data.shape[0], -1)
+
     def _empty(self, empty_write_count: bool = True) -> None:
-        self.index.clear()
+        self._rule.clear()
         if empty_write_count:
             self._write_count = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of writes; the sampler saves the index."""
+        """The number of writes; the sampler saves the memory."""
         return {"write_count": self._write_count}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -133,22 +143,28 @@ class MemoryWriter(Writer):
 
     def __getstate__(self) -> dict[str, Any]:
         if get_spawning_popen() is not None:
-            raise RuntimeError("the index cannot be shared between processes: write from one")
+            raise RuntimeError("the memory cannot be shared between processes: write from one")
         state: dict[str, Any] = super().__getstate__()
         return state
 
 
 class MemorySampler(Sampler):
-    """Picks the slots that the index replays for `query`.
+    """Picks the slots that the memory replays for `query`.
 
     `query` is the current observation, (O,), or those of several users, (E, O), of which each
-    draw takes the next; set it before every `sample`. It stays until it is set again.
+    draw takes the next; set it before every `sample`. It stays until it is set again. Memories
+    that do not look at whom they serve need none.
     """
 
-    def __init__(self, index: Slots) -> None:
-        self.index = index
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
         self._query: Float32 | None = None  # (E, O)
         self._draws = 0
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, which holds no rows."""
+        return self._rule.memory
 
     @property
     def query(self) -> Float32 | None:
@@ -161,15 +177,20 @@ class MemorySampler(Sampler):
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """The slots to replay, (b,), and what TorchRL's samplers tell about them."""
-        if len(storage) != len(self.index):
+        if len(storage) != len(self._rule):
             raise ValueError(
-                f"the storage holds {len(storage)} transitions, the sampler's index "
-                f"{len(self.index)}: the buffer needs a MemoryWriter with the same index"
+                f"the storage holds {len(storage)} transitions, the sampler's memory "
+                f"{len(self._rule)}: the buffer needs the writer that memory_pair gave with it"
+            )
+        if self._query is None and "query" in self._rule.recipe.needs and len(storage):
+            raise ValueError(
+                f"query=None: {self._rule.recipe.name!r} replays what is like the current "
+                "observation; set sampler.query to it before sampling"
             )
         for buffer in storage._attached_entities_iter():
             _refuse_prefetch(buffer)
         query = None if self._query is None else self._query[self._draws % len(self._query)]
-        slots, weights = self.index.pick(batch_size, query)
+        slots, weights = self._rule.pick(batch_size, query)
         self._draws += 1
         return torch.from_numpy(slots), self._info(weights)
 
@@ -185,46 +206,44 @@ class MemorySampler(Sampler):
     ) -> None:
         """Report TD errors of the transitions at `index`; memories without use for them skip."""
         slots = _array(index).reshape(-1)
-        self.index.update(slots, np.broadcast_to(_array(priority).reshape(-1), slots.shape))
+        errors = np.broadcast_to(_array(priority).reshape(-1), slots.shape)
+        known = errors != _UNKNOWN
+        self.memory.report(slots[known], errors[known])
 
     def _empty(self) -> None:
-        self.index.clear()
+        self._rule.clear()
         self._draws = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The index and the query: strings and tensors, which `torch.save` files."""
-        state = self._state()
+        """The memory and the query: strings and tensors, which `torch.save` files."""
+        state = self.memory.state()
         arrays = {name: torch.from_numpy(np.array(a)) for name, a in state.arrays.items()}
-        return {"config": json.dumps(state.config), "arrays": arrays}
+        return {"config": json.dumps(state.config), "arrays": arrays, "asked": self._asked()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from `state_dict`, with the index shared as before."""
+        """Continue from `state_dict`, with the memory shared as before."""
         arrays = {name: tensor.numpy() for name, tensor in state_dict["arrays"].items()}
-        self._restore(State(json.loads(state_dict["config"]), arrays))
+        self._rule.load(State(json.loads(state_dict["config"]), arrays))
+        self._ask(state_dict["asked"])
 
     def dumps(self, path: str | Path) -> None:
-        """Write the index and the query into the folder `path`."""
+        """Write the memory and the query into the folder `path`."""
         Path(path).mkdir(parents=True, exist_ok=True)
-        save(Path(path) / _FILE, self.index.KIND, self._state())
+        self.memory.save(Path(path) / _FILE)
+        (Path(path) / _ASKED).write_text(self._asked())
 
     def loads(self, path: str | Path) -> None:
         """Read what `dumps` wrote."""
-        kind, state = load(Path(path) / _FILE)
-        check_choice("the saved index", kind, (self.index.KIND,))
-        self._restore(state)
+        self._rule.replace(load_replay(Path(path) / _FILE, kind=type(self.memory)))
+        self._ask((Path(path) / _ASKED).read_text())
 
-    def _state(self) -> State:
-        state = self.index.state()
-        arrays = dict(state.arrays)
-        if self._query is not None:
-            arrays["sampler_query"] = self._query
-        return State({**state.config, "sampler_draws": self._draws}, arrays)
+    def _asked(self) -> str:
+        query = None if self._query is None else self._query.tolist()
+        return json.dumps({"draws": self._draws, "query": query})
 
-    def _restore(self, state: State) -> None:
-        arrays = dict(state.arrays)
-        self.query = arrays.pop("sampler_query", None)
-        self._draws = int(str(state.config["sampler_draws"]))
-        self.index.load(State(state.config, arrays))
+    def _ask(self, asked: str) -> None:
+        saved = json.loads(asked)
+        self.query, self._draws = saved["query"], check_count("draws", saved["draws"], low=0)
 
 
 class PrioritySampler(MemorySampler, PrioritizedSampler):
@@ -234,7 +253,6 @@ class PrioritySampler(MemorySampler, PrioritizedSampler):
     trees are used, which come from an extension that not every build of TorchRL can load.
     """
 
-    index: PrioritizedSlots
     reduction = "max"
 
     def _info(self, weights: Float32) -> dict[str, Any]:
@@ -242,17 +260,17 @@ class PrioritySampler(MemorySampler, PrioritizedSampler):
 
     @property
     def default_priority(self) -> float:
-        """What a transition without a TD error counts with: the largest seen."""
-        return self.index.largest
+        """Stands for a TD error that is not known: the memory has its own idea of newcomers."""
+        return _UNKNOWN
 
     def add(self, index: int) -> None:
-        """Nothing: the writer has told the index."""
+        """Nothing: the writer has told the memory."""
 
     def extend(self, index: torch.Tensor) -> None:
-        """Nothing: the writer has told the index."""
+        """Nothing: the writer has told the memory."""
 
     def mark_update(self, index: int | torch.Tensor, *, storage: Storage | None = None) -> None:
-        """Nothing: the writer has told the index."""
+        """Nothing: the writer has told the memory."""
 
     def __repr__(self) -> str:
         return "PrioritySampler()"
@@ -261,10 +279,25 @@ class PrioritySampler(MemorySampler, PrioritizedSampler):
         return {**self.__dict__, "_rng": None}
 
 
-def memory_pair(index: Slots, **keys: Key) -> tuple[MemorySampler, MemoryWriter]:
-    """The sampler and the writer over one index; `keys` name fields as in `MemoryWriter`."""
-    sampler = PrioritySampler if isinstance(index, PrioritizedSlots) else MemorySampler
-    return sampler(index), MemoryWriter(index, **keys)
+def memory_pair(
+    memory: str | type[Memory],
+    capacity: int,
+    observation_dim: int,
+    *,
+    seed: int = 0,
+    params: Any = None,
+    keys: Keys | None = None,
+    **knobs: Any,
+) -> tuple[MemorySampler, MemoryWriter]:
+    """The sampler and the writer of one memory, for a storage of `capacity` transitions.
+
+    `memory` is a name of `lser memories` ("lser", "per", "reward-top", ...), ``module:Class``, or
+    a class; `params` and `knobs` are its constructor's. A memory that needs rows of its own is
+    refused. `keys` names the fields of the data.
+    """
+    rule = Rule(Recipe(memory, seed, params, knobs), capacity, observation_dim, "TorchRL")
+    sampler = PrioritySampler if rule.recipe.hears else MemorySampler
+    return sampler(rule), MemoryWriter(rule, Keys() if keys is None else keys)
 
 
 def _array(value: ArrayLike | torch.Tensor) -> NDArray[Any]:

@@ -78,14 +78,20 @@ class ActorCritic:
             raise ValueError(f"observation must have shape {expected}, got {observation.shape}")
         with self._lock, torch.inference_mode():
             explore = explore and self._exploring
-            if explore and self.normaliser is not None:
-                self.normaliser.see(observation)
             if self.normaliser is not None:
-                observation = self.normaliser(observation)
+                observation = self.look(observation) if explore else self.normaliser(observation)
             inputs = torch.tensor(observation, dtype=torch.float32)
             normal = self.draw_to_act(len(inputs)) if explore else None
             action = self._stack(self.learner.choose)(inputs, normal).cpu().numpy()
             return self.perturb(action) if explore else self._bounded(action)
+
+    def look(self, observation: Float32) -> Float32:
+        """Observations (N, O) as the actor reads them, taken into the moments while exploring."""
+        if self.normaliser is None:
+            return observation
+        if self._exploring:
+            self.normaliser.see(observation)
+        return self.normaliser(observation)
 
     def draw_to_act(self, rows: int) -> Tensor | None:
         """The normal draws (rows, A) of a stochastic policy's next actions, if it is one."""

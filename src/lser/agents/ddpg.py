@@ -16,12 +16,12 @@ class DDPGLearner(Learner):
 
     def _target(self, data: Minibatch) -> Tensor:
         """r + γ (1 - terminated) Q'(s', π'(s')), (.., b, 1)."""
-        critic = self.target_critics[0]
+        critic, rows = self.target_critics[0], data.reward.shape[-2]
         raw = self.target_actor.forward(
-            data.next_observation, self._tape("actor", self.actor, data.inputs)
+            data.next_observation, self._tape("actor", self.actor, rows)
         )
         self._squash(torch.tanh(raw), out=data.next_action)
-        value = critic.forward(data.next_inputs, self._tape("critic", critic, data.inputs))
+        value = critic.forward(data.next_inputs, self._tape("critic", critic, rows))
         return torch.addcmul(data.reward, data.discount, value)
 
     def _improve(self, data: Minibatch) -> Any:

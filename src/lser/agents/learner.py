@@ -95,6 +95,8 @@ class Learner:
         self._penalty = first.preactivation_penalty
         every = [p.diagnose_every or 2**62 for p in params]
         self._every = np.array(every, np.int64)
+        self._delay = np.array([getattr(p, "delay", 1) for p in params])
+        self._first_every, self._first_delay = every[0], int(self._delay[0])
         self._automatic = np.array([p.value_bound == "auto" for p in params])
         self.bounded = any(p.value_bound is not None for p in params)
         self.reward_range = np.array([[np.inf, -np.inf]] * len(members), np.float32)  # seen so far
@@ -146,15 +148,6 @@ class Learner:
 
     # --- the host's part of an update -------------------------------------------------------
 
-    def actor_moves(self) -> Bool:
-        """Which agents' actors move at the update that `updates` just counted, (G,)."""
-        return np.ones(len(self.members), np.bool_)
-
-    def due_to_diagnose(self) -> Bool:
-        """Which agents' values are to be looked at in this update, (G,)."""
-        due: Bool = self.updates % self._every == 0
-        return due
-
     def see_rewards(self, slot: int, rewards: Float32) -> None:
         """Widen the range of rewards seen by one agent."""
         found = self.reward_range[slot]
@@ -186,10 +179,10 @@ class Learner:
         `rewards` gives those of one agent's batch, (b,).
         """
         self.updates += active
-        due = self.due_to_diagnose() & active
+        due = (self.updates % self._every == 0) & active
         for slot in map(int, np.flatnonzero(active & self._automatic | due)):
             self.see_rewards(slot, rewards(slot))
-        moving = active & self.actor_moves()
+        moving = active & (self.updates % self._delay == 0)
         rows = [active, moving, *self.critic_adam.plan(active), *self.actor_adam.plan(moving)]
         limits = np.array([self.limits_of(slot) for slot in range(len(active))]).T
         numbers = np.array([*rows, *limits, *self._more_numbers(active)], np.float32)
@@ -221,13 +214,14 @@ class Learner:
 
     def update_alone(self, data: Minibatch, rewards: Float32) -> Update:
         """The whole next update of a single agent, whose batch has these `rewards` (b,)."""
-        self.updates += 1
-        diagnose = bool(self.due_to_diagnose()[0])
+        self.updates[0] += 1
+        updates = int(self.updates[0])
+        diagnose = updates % self._first_every == 0
         if diagnose or self._automatic[0]:
             self.see_rewards(0, rewards)
         if self.bounded:
             self.limits = self.limits_of()
-        return self.update(data, actor=bool(self.actor_moves()[0]), diagnose=diagnose)
+        return self.update(data, actor=updates % self._first_delay == 0, diagnose=diagnose)
 
     def _target(self, data: Minibatch) -> Tensor:
         """What the critics' values should be, (.., b, 1)."""
@@ -240,8 +234,8 @@ class Learner:
     def choose(self, observation: Tensor, normal: Tensor | None = None) -> Tensor:
         """Actions (.., N, A) before noise; a `normal` draw (.., N, A) makes stochastic ones."""
         del normal  # a deterministic policy; SAC's is not
-        raw = self.actor.forward(observation, self._tape("act", self.actor, observation))
-        return self._squash(torch.tanh(raw))
+        tape = self._tape("act", self.actor, observation.shape[-2])
+        return self._squash(torch.tanh(self.actor.forward(observation, tape)))
 
     def _fit_critics(self, data: Minibatch, target: Tensor) -> tuple[Any, Tensor, Tensor]:
         """Descend the critics' mean(weights · error²); the loss and the signed errors.
@@ -250,7 +244,7 @@ class Learner:
         own (b, 1) comes last.
         """
         rows = target.shape[-2]
-        tape = self._tape("critic", self.critics[0], target)
+        tape = self._tape("critic", self.critics[0], rows)
         loss: Any = 0.0
         errors = []
         for critic, gradient in zip(self.critics, self.critic_gradients, strict=True):
@@ -269,8 +263,8 @@ class Learner:
     def _policy_gradient_step(self, data: Minibatch) -> Any:
         """Climb the first critic's value of the actor's own actions; returns minus that value."""
         rows = data.inputs.shape[-2]
-        actor_tape = self._tape("actor", self.actor, data.inputs)
-        tape = self._tape("critic", self.critics[0], data.inputs)
+        actor_tape = self._tape("actor", self.actor, rows)
+        tape = self._tape("critic", self.critics[0], rows)
         raw = self.actor.forward(data.observation, actor_tape)
         tanh = torch.tanh(raw)
         self._squash(tanh, out=data.action)  # in place of the replayed action, now used up
@@ -287,7 +281,7 @@ class Learner:
     def _look_at_values(self, data: Minibatch, replayed: Tensor) -> Tensor:
         """The numbers of `Values`, (.., 6), of the networks as they are now."""
         critic = self.critics[0]
-        tape = self._tape("critic", critic, data.inputs)
+        tape = self._tape("critic", critic, replayed.shape[-2])
         action = self.choose(data.observation)
         data.action.copy_(action)
         own = critic.forward(data.inputs, tape).clone()
@@ -328,9 +322,8 @@ class Learner:
         """From [-1, 1] to the bounds."""
         return torch.addcmul(self._centre, self._half, tanh, out=out)
 
-    def _tape(self, name: str, network: Any, like: Tensor) -> Any:
+    def _tape(self, name: str, network: Any, rows: int) -> Any:
         """The tape of that name, made anew only when the number of rows changes."""
-        rows = like.shape[-2]
         known = self._tapes.get(name)
         if known is None or known[0] != rows:
             known = self._tapes[name] = rows, network.tape((*self._lead, rows))

@@ -61,7 +61,7 @@ class Tape:
             shape = lead if len(lead) == 1 else (*lead, 1)
             rstd = torch.empty(shape, device=device)
             self.steps.append(Step(normal, rstd, joined[..., :width], gradient, joined, joined.mT))
-        self.native: list[Any] | None = None
+        self.native: list[Any] = []  # the steps as the kernels take them
 
 
 class Perceptron:
@@ -125,7 +125,6 @@ class Perceptron:
 
     def forward(self, inputs: Tensor, tape: Tape, late: Tensor | None = None) -> Tensor:
         """Outputs (.., b, outputs) of inputs (.., b, inputs); the tape keeps the activations."""
-        assert tape.native is not None
         tape.inputs = inputs
         for index, layer in enumerate(self.hidden):
             step, native, buffer = tape.steps[index], self._native[index], tape.native[index]
@@ -140,7 +139,6 @@ class Perceptron:
 
     def backward(self, gradient: Tensor, tape: Tape, *, into: "Perceptron") -> None:
         """Write the parameters' gradient into the twin `into`, given that of the outputs."""
-        assert tape.native is not None
         self._kernels.product(gradient.mT, tape.steps[-1].joined, out=into.head.weight)
         if self._stacked:
             torch.sum(gradient, -2, keepdim=True, out=into.head.bias)
@@ -160,7 +158,6 @@ class Perceptron:
 
     def input_gradient(self, gradient: Tensor, tape: Tape, *, first: int = 0) -> Tensor:
         """Gradient of the inputs from column `first` on, or of the late ones, (.., b, columns)."""
-        assert tape.native is not None
         above, lowest = self.head.weight, 1 if self.late else 0
         for index in reversed(range(lowest, len(self.hidden))):
             step, native, buffer = tape.steps[index], self._native[index], tape.native[index]

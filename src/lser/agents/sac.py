@@ -74,8 +74,9 @@ class SACLearner(Learner):
             self.temperature = self.log_temperature.exp().unsqueeze(-1)
         else:
             self.temperature = math.exp(self.log_temperature.item())
-        actor_tape = self._tape("actor", self.actor, data.inputs)
-        tape = self._tape("critic", self.critics[0], data.inputs)
+        rows = data.reward.shape[-2]
+        actor_tape = self._tape("actor", self.actor, rows)
+        tape = self._tape("critic", self.critics[0], rows)
         drawn = self._draw(self.actor.forward(data.next_observation, actor_tape), data.normals[0])
         self._squash(drawn.tanh, out=data.next_action)
         first, second = (critic.forward(data.next_inputs, tape) for critic in self.target_critics)
@@ -85,10 +86,10 @@ class SACLearner(Learner):
     def _improve(self, data: Minibatch) -> Any:
         """Descend mean(temperature · log π(a|s) - min Q(s, a)), then adapt the temperature."""
         rows, temperature = data.inputs.shape[-2], self.temperature
-        actor_tape = self._tape("actor", self.actor, data.inputs)
+        actor_tape = self._tape("actor", self.actor, rows)
         drawn = self._draw(self.actor.forward(data.observation, actor_tape), data.normals[1])
         self._squash(drawn.tanh, out=data.action)
-        tapes = [self._tape(n, self.critics[0], data.inputs) for n in ("critic", "second critic")]
+        tapes = [self._tape(n, self.critics[0], rows) for n in ("critic", "second critic")]
         first, second = (
             critic.forward(data.inputs, tape)
             for critic, tape in zip(self.critics, tapes, strict=True)
@@ -141,7 +142,7 @@ class SACLearner(Learner):
 
     def choose(self, observation: Tensor, normal: Tensor | None = None) -> Tensor:
         """A draw from the policy where a `normal` one is given, or its mean."""
-        raw = self.actor.forward(observation, self._tape("act", self.actor, observation))
+        raw = self.actor.forward(observation, self._tape("act", self.actor, observation.shape[-2]))
         if normal is not None:
             return self._squash(self._draw(raw, normal).tanh)
         return self._squash(torch.tanh(raw[..., : self.action_dim]))

@@ -24,7 +24,7 @@ log = logging.getLogger("lser")
 WARM_UPS = 3  # updates without active agents before a capture: libraries allocate outside of it
 
 
-class Crew(NamedTuple):
+class Team(NamedTuple):
     """Agents to be stacked: what they have in common, and each as its learner sees it."""
 
     learner_type: type[Learner]
@@ -32,7 +32,7 @@ class Crew(NamedTuple):
     members: list[Member]
 
     @classmethod
-    def of(cls, agents: Sequence[ActorCritic]) -> "Crew":
+    def of(cls, agents: Sequence[ActorCritic]) -> "Team":
         """The `agents`, if they can be stacked; ValueError if not."""
         kinds = {kind(agent) for agent in agents}
         if len(kinds) != 1:
@@ -67,7 +67,7 @@ class Found(NamedTuple):
 
 
 class Stack(Protocol):
-    """The learners of a crew, with the batches of their updates in buffers on the host."""
+    """The learners of a team, with the batches of their updates in buffers on the host."""
 
     batches: list[HostBatches]
 
@@ -100,28 +100,28 @@ class Stack(Protocol):
 
 
 def make_stack(
-    crew: Crew, batch_size: int, device: str, buffers: Sequence[Tensor] | None = None
+    team: Team, batch_size: int, device: str, buffers: Sequence[Tensor] | None = None
 ) -> Stack:
-    """The learners of `crew` on `device`; `buffers` are on the host, two by default."""
-    shape = crew.batch_shape(batch_size)
+    """The learners of `team` on `device`; `buffers` are on the host, two by default."""
+    shape = team.batch_shape(batch_size)
     given = buffers or [torch.zeros(shape.floats) for _ in range(2)]
     if torch.device(device).type == "cpu":
-        return Turns(crew, shape, given)
-    return DeviceStack(crew, shape, given, torch.device(device))
+        return Turns(team, shape, given)
+    return DeviceStack(team, shape, given, torch.device(device))
 
 
 class Turns:
     """Learners on the CPU, one after another."""
 
-    def __init__(self, crew: Crew, shape: BatchShape, buffers: Sequence[Tensor]) -> None:
+    def __init__(self, team: Team, shape: BatchShape, buffers: Sequence[Tensor]) -> None:
         """Make a learner for every member."""
         self.batches = [HostBatches(shape, buffer) for buffer in buffers]
         self._data = [_unstacked(minibatch(shape, buffer)) for buffer in buffers]
         cpu = torch.device("cpu")
         self.learners = [
-            crew.learner_type(crew.observation_dim, [member], device=cpu) for member in crew.members
+            team.learner_type(team.observation_dim, [member], device=cpu) for member in team.members
         ]
-        count = len(crew.members)
+        count = len(team.members)
         errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
         self._found = Found(errors, loss, None)
 
@@ -180,7 +180,7 @@ class DeviceStack:
 
     def __init__(
         self,
-        crew: Crew,
+        team: Team,
         shape: BatchShape,
         buffers: Sequence[Tensor],
         device: torch.device,
@@ -189,13 +189,13 @@ class DeviceStack:
         compiled: bool = True,
     ) -> None:
         """Make room on `device`; with `capture` and CUDA an update is one graph."""
-        self.device, count = device, len(crew.members)
+        self.device, count = device, len(team.members)
         self._cuda = device.type == "cuda"
         if self._cuda:
             torch.set_float32_matmul_precision("highest")
         kernels = fused() if self._cuda and compiled else STACKED
-        self.learner = crew.learner_type(
-            crew.observation_dim, crew.members, device=device, kernels=kernels
+        self.learner = team.learner_type(
+            team.observation_dim, team.members, device=device, kernels=kernels
         )
         self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
         self._device_batches = torch.zeros(shape.floats, device=device)

@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,7 +9,6 @@ from lser.agents.actor_critic import ActorCritic
 from lser.agents.learner import Learner
 from lser.agents.minibatch import Minibatch
 from lser.agents.params import TD3Params
-from lser.types import Bool
 
 
 class TD3Learner(Learner):
@@ -22,23 +20,18 @@ class TD3Learner(Learner):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """As every learner."""
         super().__init__(*arguments, **options)
-        self._delay = np.array([member.params.delay for member in self.members])
         first = self.members[0].params
         self._smoothing, self._clip = first.smoothing, first.smoothing_clip
 
-    def actor_moves(self) -> Bool:
-        """At every `delay`-th update."""
-        moves: Bool = self.updates % self._delay == 0
-        return moves
-
     def _target(self, data: Minibatch) -> Tensor:
         """r + γ (1 - terminated) min Q'(s', clip(π'(s') + clipped noise)), (.., b, 1)."""
+        rows = data.reward.shape[-2]
         raw = self.target_actor.forward(
-            data.next_observation, self._tape("actor", self.actor, data.inputs)
+            data.next_observation, self._tape("actor", self.actor, rows)
         )
         noise = (data.normals[0] * self._smoothing).clamp_(-self._clip, self._clip)
         self._squash(torch.tanh(raw).add_(noise).clamp_(-1.0, 1.0), out=data.next_action)
-        tape = self._tape("critic", self.critics[0], data.inputs)
+        tape = self._tape("critic", self.critics[0], rows)
         first, second = (critic.forward(data.next_inputs, tape) for critic in self.target_critics)
         return torch.addcmul(data.reward, data.discount, torch.minimum(first, second))
 

@@ -112,22 +112,23 @@ def find(root: Path | str) -> list[Record]:
         raise ValueError(f"root={str(base)!r} does not exist")
     if base.is_file():
         return ordered(_unpack(base))
-    records = [_load_or_damaged(file.parent) for file in sorted(base.rglob(EXPERIMENT))]
+    records = [read(file.parent) for file in sorted(base.rglob(EXPERIMENT))]
     for file in sorted(base.rglob(PACKED)):
         records += _unpack(file)
     return ordered(records)
 
 
-def damaged(path: Path, why: str, line: int = 0) -> Record:
-    """What stands in the list for a record that cannot be read."""
-    return Record(path=path, experiment={}, meta={"status": "damaged", "error": why}, line=line)
-
-
-def _load_or_damaged(folder: Path) -> Record:
+def read(folder: Path) -> Record:
+    """The record in ``folder``, or what stands for one that cannot be read."""
     try:
         return load(folder)
     except (ValueError, OSError) as error:
         return damaged(folder, str(error))
+
+
+def damaged(path: Path, why: str, line: int = 0) -> Record:
+    """What stands in the list for a record that cannot be read."""
+    return Record(path=path, experiment={}, meta={"status": "damaged", "error": why}, line=line)
 
 
 def pack(records: Iterable[Record], path: Path | str) -> Path:

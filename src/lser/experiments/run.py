@@ -100,11 +100,15 @@ class Run:
 
     def after(self, step: Step, watch: Watcher | None) -> None:
         """Count a vector step that was just taken, evaluate if that is due, and tell `watch`."""
-        self._sums[0] += float(step.info[self.metric.numerator].sum())
-        self._sums[1] += float(step.info[self.metric.denominator].sum())
+        self.count(step)
         self.evaluate_if_due()
         if watch is not None:
-            watch(self._status(step))
+            watch(self.status(step))
+
+    def count(self, step: Step) -> None:
+        """Add a vector step to the score over training."""
+        self._sums[0] += float(step.info[self.metric.numerator].sum())
+        self._sums[1] += float(step.info[self.metric.denominator].sum())
 
     @property
     def evaluation_due(self) -> bool:
@@ -113,18 +117,24 @@ class Run:
 
     def evaluate_if_due(self) -> None:
         """Add a point to the curve when it is time."""
-        if not self.evaluation_due:
-            return
-        experiment, progress = self.experiment, self.progress
+        if self.evaluation_due:
+            self.evaluation()()
+
+    def evaluation(self) -> Callable[[], None]:
+        """The evaluation that is due, as work to be done now or later; it counts as done."""
+        experiment, counts = self.experiment, self._counts()
         every = experiment.evaluate_every
-        self._next_evaluation = (progress.sessions // every + 1) * every
-        seed = self.built.seeds.evaluation
-        result = self._evaluate(experiment.evaluate_sessions, seed)
-        self.recorder.append(self._line(result))
-        threshold = experiment.intervention
-        if threshold is not None and result.metric >= threshold:
-            self.built.agent.stop_exploring()
-            self.replay.stop_exploring()
+        self._next_evaluation = (self.progress.sessions // every + 1) * every
+
+        def work() -> None:
+            result = self._evaluate(experiment.evaluate_sessions, self.built.seeds.evaluation)
+            self.recorder.append({**counts, **_scores(result)})
+            threshold = experiment.intervention
+            if threshold is not None and result.metric >= threshold:
+                self.built.agent.stop_exploring()
+                self.replay.stop_exploring()
+
+        return work
 
     def _evaluate(self, sessions: int, seed: int) -> Evaluation:
         with self.progress.timed("evaluate"):
@@ -132,18 +142,12 @@ class Run:
                 self.built.agent, self.built.evaluation_env, sessions=sessions, seed=seed
             )
 
-    def _line(self, result: Evaluation) -> dict[str, float]:
-        progress = self.progress
-        counts = {
-            "sessions": progress.sessions,
-            "steps": progress.steps,
-            "updates": progress.updates,
-        }
-        scores = result._asdict()
-        scores["evaluated"] = scores.pop("sessions")
-        return {**counts, **scores}
+    def _counts(self) -> dict[str, float]:
+        now = self.progress
+        return {"sessions": now.sessions, "steps": now.steps, "updates": now.updates}
 
-    def _status(self, step: Step) -> Status:
+    def status(self, step: Step) -> Status:
+        """How far the run is, for those who watch it."""
         over, under = self._sums
         return Status(
             step,
@@ -165,7 +169,7 @@ class Run:
         result = self._evaluate(self.experiment.final_sessions, self.built.seeds.final)
         checkpoints.save(self.folder / AGENT, 0, self.built.agent.state_dict())
         times = {**self.progress.times, "wall": self._elapsed(), "cpu": self._cpu_seconds()}
-        self.recorder.finish(self._line(result), times, self.replay.stats())
+        self.recorder.finish({**self._counts(), **_scores(result)}, times, self.replay.stats())
         for path in (self.folder / CHECKPOINTS).glob("*.lser"):
             path.unlink()
 
@@ -201,6 +205,12 @@ class Run:
         self._next_evaluation = tree["next_evaluation"]
         self._spent, self._cpu = tree["spent"], tree["cpu"]
         self.recorder.keep(tree["lines"])
+
+
+def _scores(result: Evaluation) -> dict[str, float]:
+    scores = result._asdict()
+    scores["evaluated"] = scores.pop("sessions")
+    return scores
 
 
 def run(

@@ -122,9 +122,9 @@ def _folder_name(study: str) -> str:
 
 
 def finished(job: Job) -> bool:
-    """Whether the job's record is complete, so that it need not run again."""
+    """Whether the job's record is complete, so that it need not run again; a damaged one is not."""
     folder = Path(job.folder)
-    return (folder / records.EXPERIMENT).exists() and records.load(folder).status == "done"
+    return (folder / records.EXPERIMENT).exists() and records.read(folder).status == "done"
 
 
 class Tally:

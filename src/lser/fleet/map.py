@@ -1,95 +1,142 @@
-"""A study's runs as fleets: compatible runs together, a few processes that share a device."""
+"""A study's runs as fleets: compatible runs together, one fleet after another on a device."""
 
+import json
 import multiprocessing
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, inf
-from multiprocessing.connection import wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
+from lser.experiments import records
+from lser.experiments.experiment import Experiment, from_json
+from lser.experiments.recording import write_json
 from lser.experiments.study import Done, Job, finished, one_thread
+
+STACKED = ("ddpg", "td3", "sac")
 
 
 @dataclass(frozen=True)
 class Fleets:
-    """A map over processes, each with many runs whose learners are stacked on `device`."""
+    """A map over fleets: runs whose learners are stacked on `device`, one fleet at a time."""
 
     device: str = "cuda"
-    size: int = 64
-    """Runs side by side in a process, at most."""
-    processes: int = 4
+    size: int = 128
+    """Runs side by side, at most."""
+    workers: int = 0
+    """Processes for the runs' users and memories; 0: one per core, less the learners' own."""
     deadline_seconds: float = inf
-    """When this has passed, unfinished runs are stopped, without checkpoints."""
+    """When this has passed, unfinished runs write checkpoints and stop."""
+    checkpoint_seconds: float = 600.0
+    """Seconds between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in ("size", "processes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.deadline_seconds > 0:
-            raise ValueError(f"deadline_seconds must be positive, got {self.deadline_seconds}")
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, got {self.size}")
+        if self.workers < 0:
+            raise ValueError(f"workers must not be negative, got {self.workers}")
+        for name in ("deadline_seconds", "checkpoint_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
     def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
-        """Keep `processes` fleets going; a job that ends without a complete record is not ok."""
+        """Run one fleet after another; a job that ends without a complete record is not ok."""
         deadline = time.time() + self.deadline_seconds
         context = multiprocessing.get_context("spawn")
-        queue = self.fleets(jobs)
-        running: dict[int, tuple[SpawnProcess, list[Job]]] = {}
-        try:
-            while queue or running:
-                while queue and len(running) < self.processes:
-                    fleet = queue.pop(0)
-                    process = context.Process(target=sail, args=(fleet, self.device, deadline))
-                    with one_thread():
-                        process.start()
-                    running[process.sentinel] = (process, fleet)
-                    for job in fleet:
-                        started(job)
-                for sentinel in wait(list(running), timeout=0.5):
-                    assert isinstance(sentinel, int)
-                    process, fleet = running.pop(sentinel)
-                    process.join()
-                    for job in fleet:
-                        yield Done(job, finished(job))
-        finally:
-            for process, _ in running.values():
-                process.terminate()
-            for process, _ in running.values():
+        for fleet in self.fleets(jobs):
+            arguments = (fleet, self.device, self._workers(), deadline, self.checkpoint_seconds)
+            process = context.Process(target=run_fleet, args=arguments)
+            with one_thread():
+                process.start()
+            try:
+                for job in fleet:
+                    started(job)
                 process.join()
+            finally:
+                if process.is_alive():
+                    process.terminate()  # SIGTERM: the runs write checkpoints and stop
+                    process.join()
+                for job in fleet:
+                    _mark_as_dead(job)
+            for job in fleet:
+                yield Done(job, finished(job))
+
+    def _workers(self) -> int:
+        return self.workers or max(1, (os.cpu_count() or 1) - 1)
 
     def fleets(self, jobs: Sequence[Job]) -> list[list[Job]]:
-        """The jobs split into fleets, if possible as many as processes."""
-        from lser.fleet.run import groups
-
-        together = groups(jobs)
-        for most in range(ceil(len(jobs) / self.processes), self.size):
-            if sum(ceil(len(group) / most) for group in together) <= self.processes:
-                break
-        else:
-            most = self.size
+        """The jobs split into as few fleets as possible, of about equal sizes."""
         fleets = []
-        for group in together:
-            count = ceil(len(group) / most)
+        for group in groups(jobs):
+            count = ceil(len(group) / self.size)
             # dealt like cards: each fleet gets its share of long runs and of costly memories
             fleets += [group[place::count] for place in range(count)]
         return fleets
 
 
-def sail(jobs: Sequence[Job], device: str, deadline: float) -> None:
-    """Carry out the jobs of one fleet in this process, until `deadline` (of `time.time`)."""
+def run_fleet(
+    jobs: Sequence[Job], device: str, workers: int, deadline: float, checkpoint_seconds: float
+) -> None:
+    """Carry out the jobs of one fleet, with this process as its learner, until `deadline`."""
     import torch  # here: the parent plans and watches without it
 
-    from lser.experiments.experiment import from_json
-    from lser.experiments.progress import ProgressFile
-    from lser.experiments.run import Run, stop_flag
+    from lser.experiments.run import stop_flag
     from lser.fleet.run import Fleet
 
     torch.set_num_threads(1)
-    runs = [
-        Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command) for job in jobs
-    ]
-    watchers = [ProgressFile(Path(job.folder), every=5.0) for job in jobs]
-    fleet = Fleet(runs, device=device, watchers=watchers)
     with stop_flag() as stop:
+        fleet = Fleet(jobs, device=device, workers=workers, checkpoint_seconds=checkpoint_seconds)
         fleet.go(lambda: stop() or time.time() > deadline)
+
+
+def groups(jobs: Iterable[Job]) -> list[list[Job]]:
+    """Jobs that can share a fleet, longest first, then by cell; ValueError where one never can."""
+    from lser.experiments.build import make_env, sizes_of
+
+    found: dict[object, list[Job]] = {}
+    sizes: dict[object, object] = {}  # of each world's observations and actions
+    for job in jobs:
+        experiment = from_json(dict(job.experiment))
+        name, agent = experiment.names[2], experiment.agent
+        if name not in STACKED or agent.device != "cpu":
+            raise ValueError(
+                f"a fleet stacks {', '.join(STACKED)} whose own device is cpu, "
+                f"got {name} on {getattr(agent, 'device', 'no device')} in {job.folder}"
+            )
+        world = experiment.simulator, experiment.names[1].startswith("her")
+        if world not in sizes:
+            width, action = sizes_of(make_env(experiment, 1))
+            sizes[world] = width, action.shape
+        found.setdefault((sizes[world], _kind(experiment)), []).append(job)
+    return [sorted(group, key=_length_and_cell) for group in found.values()]
+
+
+def _kind(experiment: Experiment) -> tuple[object, ...]:
+    """What of an agent and its pace must be equal: rates, discounts, bounds and noise need not."""
+    free: dict[str, object] = {"actor_lr": 1.0, "critic_lr": 1.0, "discount": 0.0, "tau": 1.0}
+    free |= {"value_bound": None}
+    free |= {"diagnose_every": 0, "normalise": False, "norm_gain": "ones", "delay": 1}
+    free |= {"noise_theta": 1.0, "noise_sigma": 0.0, "noise_scale": 0.0, "noise_reset": True}
+    free |= {"temperature": 1.0, "temperature_lr": 1.0, "target_entropy": None}
+    agent = experiment.agent
+    alike = replace(agent, **{name: x for name, x in free.items() if hasattr(agent, name)})
+    pace = experiment.users, experiment.batch_size, experiment.updates_per_step
+    return alike, pace, experiment.learning_starts
+
+
+def _length_and_cell(job: Job) -> tuple[int, str]:
+    experiment = from_json(dict(job.experiment))
+    return -experiment.expected_updates, experiment.label
+
+
+def _mark_as_dead(job: Job) -> None:
+    """Let no record say `running` whose process is gone."""
+    path = Path(job.folder) / records.META
+    try:
+        meta = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return
+    if meta.get("status") == "running":
+        error = "the fleet's process died; the run goes on from its last checkpoint, if any"
+        write_json(path, {**meta, "status": "failed", "error": error})

@@ -1,226 +1,323 @@
-"""Runs in lockstep: each acts, remembers and is evaluated as if alone, all learn at once."""
+"""A fleet: runs in lockstep, each with its own users and memory, all learning at once.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from time import perf_counter
+One process has the stacked learners; crews of seats have the rest (`crew.py`). While the device
+learns from the batches of one vector step, the crews take the step, store it and draw the batches
+of the next: nothing that a run does depends on whether it is alone.
+"""
+
+import logging
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from math import ceil, inf
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from lser.agents import DDPG
-from lser.agents.params import DDPGParams
-from lser.catalogue import MEMORIES
-from lser.experiments.build import make_env
-from lser.experiments.experiment import Experiment, from_json
-from lser.experiments.progress import Watcher
-from lser.experiments.run import Run
-from lser.experiments.study import Job
-from lser.fleet.learner import StackedDDPG, kind
-from lser.replay import Replay
-from lser.training.loop import advance, draw, due, store
-from lser.training.traffic import Arrival
-from lser.types import Float32, Int64
+from lser.agents.stack import Stack, Team, make_stack
+from lser.experiments.experiment import from_json
+from lser.experiments.study import Job, one_thread
+from lser.fleet.board import Board, Shape
+from lser.fleet.crew import Act, Close, Crew, Give, Hear, Joined, Prepare, Ready, Save, States, work
+from lser.types import Float32
+
+log = logging.getLogger("lser")
 
 
-@dataclass
-class Lane:
-    """One run's place in the fleet, and what is under way in it."""
+class Link(Protocol):
+    """A crew, in this process or another."""
 
-    run: Run
-    agent: DDPG
-    watch: Watcher | None
-    slot: int = 0  # in the stacked learner
-    due: int = 0  # updates of this vector step
-    ids: Int64 | None = None  # of the batch being learned, where the memory wants its TD errors
+    def send(self, message: Any) -> None:
+        """Let it do what the message asks for."""
+        ...
 
-    def __post_init__(self) -> None:
-        self.replay: Replay = self.run.replay
-        # its next batch can be drawn while the last is being learned
-        self.deaf = "td_errors" not in MEMORIES[self.run.experiment.names[1]].needs
+    def receive(self) -> Any:
+        """Its next reply; EOFError if it is gone."""
+        ...
+
+    def join(self) -> list[Joined | None]:
+        """What its seats are."""
+        ...
+
+    def sit(self, slots: list[int | None], board: Board, batch: Any) -> None:
+        """Give its seats their places."""
+        ...
+
+    def end(self) -> None:
+        """Wait for its end."""
+        ...
+
+
+class LocalLink:
+    """A crew in this process."""
+
+    def __init__(self, jobs: Sequence[Job], device: str) -> None:
+        self._crew = Crew(jobs, device)
+        self._replies: deque[Any] = deque()
+
+    def send(self, message: Any) -> None:
+        """Do it at once."""
+        self._replies.extend(self._crew.answer(message))
+
+    def receive(self) -> Any:
+        """The next reply."""
+        return self._replies.popleft()
+
+    def join(self) -> list[Joined | None]:
+        """What its seats are."""
+        return self._crew.joined()
+
+    def sit(self, slots: list[int | None], board: Board, batch: Any) -> None:
+        """Give its seats their places."""
+        self._crew.sit(slots, board, batch)
+
+    def end(self) -> None:
+        """Nothing to wait for."""
+
+
+class ProcessLink:
+    """A crew in a process of its own."""
+
+    def __init__(self, jobs: Sequence[Job], device: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(theirs, list(jobs), device))
+        with one_thread():
+            self._process.start()
+        theirs.close()  # so that its death is an end of file here
+
+    def send(self, message: Any) -> None:
+        """Send the message; one that is gone is noticed at the next `receive`."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._pipe.send(message)
+
+    def receive(self) -> Any:
+        """The next reply."""
+        try:
+            return self._pipe.recv()
+        except (ConnectionResetError, OSError):
+            raise EOFError from None
+
+    def join(self) -> list[Joined | None]:
+        """What its seats are."""
+        found: list[Joined | None] = self.receive()
+        return found
+
+    def sit(self, slots: list[int | None], board: Board, batch: Any) -> None:
+        """Give its seats their places."""
+        self.send((slots, tuple(board.shape), board.name, batch))
+
+    def end(self) -> None:
+        """Wait for the process."""
+        self._pipe.close()
+        self._process.join()
 
 
 class Fleet:
-    """Runs with equal sizes and schedules, side by side in this process."""
+    """Jobs of equal architecture and pace, side by side until each has had its sessions."""
 
     def __init__(
         self,
-        runs: Sequence[Run],
+        jobs: Sequence[Job],
         *,
         device: str = "cuda",
-        watchers: Sequence[Watcher | None] | None = None,
+        workers: int = 0,
+        checkpoint_seconds: float = inf,
     ) -> None:
-        """Stack the learners of `runs`; `watchers` are told of their steps."""
-        schedules = {schedule(run) for run in runs}
-        if len(schedules) != 1:
-            raise ValueError(f"runs of a fleet must have equal schedules, got {len(schedules)}")
-        watch = watchers or [None] * len(runs)
-        agents = [run.built.agent for run in runs]
-        self._lanes = [
-            Lane(run, agent, watcher)
-            for run, agent, watcher in zip(runs, agents, watch, strict=True)
-            if isinstance(agent, DDPG)  # all are: schedule() refuses others
-        ]
-        self._experiment: Experiment = runs[0].experiment
-        self._device = device
-        for run in runs:
-            run.recorder.meta["engine"] = f"fleet on {device_name(device)}"
-        self._stack()
+        """Build the jobs' runs in `workers` processes, or in this one, and stack their learners."""
+        name = device_name(device)
+        crews = [list(jobs[place::workers]) for place in range(min(workers, len(jobs)))]
+        kind = ProcessLink if workers else LocalLink
+        self._links: list[Link] = [kind(some, name) for some in (crews if workers else [jobs])]
+        self._checkpoint_seconds = checkpoint_seconds
+        joined = [link.join() for link in self._links]
+        everybody = [seat for seats in joined for seat in seats if seat is not None]
+        if len({seat.kind for seat in everybody}) > 1:
+            self._end()
+            raise ValueError("runs of a fleet must have equal architectures and pace")
+        self.seats = len(everybody)
+        # seconds: choosing actions (and the updates before), launching, waiting for others
+        parts = ("act", "launch", "errors", "waiting memories", "crews")
+        self.times = dict.fromkeys(parts, 0.0)
+        self._asked = sum(from_json(dict(job.experiment)).sessions for job in jobs)
+        if everybody:
+            self._seat(jobs, joined, everybody, device, shared=workers > 0)
 
-    def go(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Run to the end of every run; on `stop` mark the unfinished ones as stopped."""
-        for lane in self._lanes:
-            lane.run.begin()
-        try:
-            for lane in self._lanes:
-                _open(lane.run)
-            self._finish(stop)
-            while self._lanes and not stop():
-                self._step()
-                self._finish(stop)
-        except BaseException as error:
-            for lane in self._lanes:
-                lane.run.recorder.fail(error)
-            raise
-        for lane in self._lanes:
-            lane.run.recorder.pause()
-
-    def _stack(self) -> None:
-        for slot, lane in enumerate(self._lanes):
-            lane.slot = slot
-        users, seen = self._experiment.users, self._lanes[0].agent.observation_dim
-        self._observations: Float32 = np.zeros((len(self._lanes), users, seen), np.float32)
-        self._learner = StackedDDPG(
-            [lane.agent for lane in self._lanes], self._experiment.batch_size, self._device
+    def _seat(
+        self,
+        jobs: Sequence[Job],
+        joined: list[list[Joined | None]],
+        everybody: list[Joined],
+        device: str,
+        *,
+        shared: bool,
+    ) -> None:
+        experiment = from_json(dict(jobs[0].experiment))
+        first, rows, users = everybody[0], experiment.batch_size, experiment.users
+        team = Team(first.learner_type, first.observation_dim, [s.member for s in everybody])
+        batch = team.batch_shape(rows)
+        turns = ceil(users * experiment.updates_per_step)
+        shape = Shape(
+            *(len(everybody), users, batch.observations, batch.actions, rows),
+            *(first.learner_type.normals_to_act, batch.floats, turns),
         )
+        self.board = Board(shape, shared=shared)
+        self.board.values[:] = np.nan
+        buffers = [torch.from_numpy(b[: batch.floats]) for b in self.board.batches]
+        self.stack: Stack = make_stack(team, rows, device, buffers)
+        numbers: Iterator[int] = iter(range(len(everybody)))
+        self._waits = np.zeros((len(joined), len(everybody)), np.bool_)  # of each link
+        self._member = np.zeros((len(joined), len(everybody)), np.bool_)
+        for place, (link, seats) in enumerate(zip(self._links, joined, strict=True)):
+            slots = [None if seat is None else next(numbers) for seat in seats]
+            for slot, seat in zip(slots, seats, strict=True):
+                if slot is not None and seat is not None:
+                    self.stack.load(slot, seat.state)
+                    self._waits[place, slot] = seat.waits
+                    self._member[place, slot] = True
+            link.sit(slots, self.board, batch)
+        self._alive = [True] * len(self._links)
 
-    def _step(self) -> None:
-        """One vector step of every run."""
-        rate, starts = self._experiment.updates_per_step, self._experiment.learning_starts
-        arrivals: dict[int, Arrival] = {}
-        for lane, action in zip(self._lanes, self._choose(), strict=True):
-            run = lane.run
-            arrival = advance(run.traffic, run.progress, lane.agent.perturb(action), rate)
-            lane.due = due(run.replay, run.progress, arrival, rate, starts)
-            arrivals[lane.slot] = arrival
-        turns = max(lane.due for lane in self._lanes)
-        for turn in range(turns):
-            self._turn(turn)
-        steps = []
-        for lane in self._in_order(after=turns):
-            now, arrival = lane.run.progress, arrivals[lane.slot]
-            steps.append((lane, store(lane.agent, lane.replay, now, arrival, None)))
-        with self._timed_together():
-            due_now = [lane.slot for lane in self._lanes if lane.run.evaluation_due]
-            self._learner.download_actors(due_now)
-        for lane, step in steps:
-            lane.run.after(step, lane.watch)
+    # --- the course of a fleet --------------------------------------------------------------
 
-    def _choose(self) -> Float32:
-        """What each run's agent would do for its users, before noise, (lanes, N, A)."""
-        with self._timed_together():
-            for lane in self._lanes:
-                assert lane.run.progress.observation is not None
-                self._observations[lane.slot] = lane.run.progress.observation
-            actions = self._learner.choose(self._observations)
-        return actions[[lane.slot for lane in self._lanes]]
+    def go(self, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Run to the end of every run, or until `stop`, with checkpoints; whether all ended."""
+        if not self.seats:
+            self._end()
+            return False
+        saved = said = time.monotonic()
+        began = time.perf_counter(), int(self.board.steps.sum())
+        step = 0
+        self._ready = self._all(Prepare())
+        try:
+            while self.board.running.any():
+                stopping = stop()
+                now = time.monotonic()
+                hold = stopping or now - saved > self._checkpoint_seconds
+                self._vector_step(step, hold=hold)
+                step += 1
+                if hold:
+                    self._checkpoint()
+                    saved = time.monotonic()
+                    if stopping:
+                        break
+                    self._ready = self._all(Prepare())
+                if now - said > 10:
+                    said = now
+                    self._say(*began)
+            return not self.board.running.any()
+        finally:
+            self._finish()
 
-    def _turn(self, turn: int) -> None:
-        """One update of every run that has one due."""
-        active = np.zeros(len(self._learner.agents), np.bool_)
-        for lane in self._in_order(after=turn):
-            if turn < lane.due:
-                batch = draw(lane.replay, lane.run.progress, turn, self._experiment.batch_size)
-                self._learner.stage(lane.slot, batch)
-                lane.ids = None if lane.deaf else batch.ids
-                active[lane.slot] = True
-        with self._timed_together():
-            self._learner.launch(active)
-
-    def _in_order(self, *, after: int) -> Iterator[Lane]:
-        """The deaf memories; then the others, told the TD errors of the last of `after` turns."""
-        yield from (lane for lane in self._lanes if lane.deaf)
-        if after:
-            with self._timed_together():
-                errors = self._learner.errors()
-        for lane in self._lanes:
-            if lane.ids is not None:
-                with lane.run.progress.timed("replay"):
-                    lane.replay.update(lane.ids, errors[lane.slot])
-                lane.ids = None
-            if not lane.deaf:
-                yield lane
+    def _vector_step(self, step: int, *, hold: bool) -> None:
+        """Choose actions, let the crews take them, and learn from what they drew before."""
+        board = self.board
+        normals = board.normals[0] if len(board.normals) else None
+        with self._timed("act"):
+            board.actions[:] = self.stack.choose(board.observations, normals)
+        due, running = board.due.copy(), board.running.astype(np.bool_)
+        replies: list[Ready | None] = [None] * len(self._links)
+        for place, link in enumerate(self._links):
+            if self._alive[place]:
+                link.send(Act(hold, *self._wanted(self._ready[place])))
+        for turn in range(int(due.max(initial=0))):
+            active = running & (due > turn)
+            with self._timed("launch"):
+                self.stack.launch(active, board.buffer(step, turn))
+            hearing = [p for p in range(len(self._links)) if (self._waits[p] & active).any()]
+            if hearing:
+                with self._timed("errors"):
+                    board.errors[:] = self.stack.found().errors
+                with self._timed("waiting memories"):
+                    self._hear(turn, hearing, replies)
+        with self._timed("crews"):
+            for place in range(len(self._links)):
+                if replies[place] is None:
+                    replies[place] = self._receive(place)
+        self._ready = [self._unblocked(place, reply) for place, reply in enumerate(replies)]
 
     @contextmanager
-    def _timed_together(self) -> Iterator[None]:
-        """Count the time of a `with` block towards learning, in equal parts."""
-        began = perf_counter()
+    def _timed(self, part: str) -> Iterator[None]:
+        began = time.perf_counter()
         yield
-        part = (perf_counter() - began) / len(self._lanes)
-        for lane in self._lanes:
-            lane.run.progress.times["learn"] += part
+        self.times[part] += time.perf_counter() - began
 
-    def _finish(self, stop: Callable[[], bool]) -> None:
-        """Complete the runs that had their sessions; with half the slots idle, stack anew."""
-        complete = [lane for lane in self._lanes if lane.run.complete]
-        if complete:
-            self._learner.download([lane.slot for lane in complete])
-        for lane in complete:
-            if stop():
-                return
-            lane.run.finish()
-            self._lanes.remove(lane)
-        if 0 < 2 * len(self._lanes) <= len(self._learner.agents):
-            self._learner.download([lane.slot for lane in self._lanes])
-            self._stack()
+    def _hear(self, turn: int, places: list[int], replies: list[Ready | None]) -> None:
+        """Tell those crews of the errors on the board, and wait for the batches they draw then."""
+        for place in places:
+            self._links[place].send(Hear(turn))
+        for place in places:
+            reply = self._receive(place)
+            while isinstance(reply, Ready) and self._alive[place]:
+                replies[place] = reply  # of the step itself: all that waited there have failed
+                reply = self._receive(place)
 
+    def _wanted(self, ready: Ready) -> tuple[dict[int, Float32], States]:
+        actors = {slot: self.stack.actor(slot) for slot in ready.actors}
+        return actors, {slot: self.stack.state(slot) for slot in ready.ended}
 
-def schedule(run: Run) -> tuple[object, ...]:
-    """What runs of a fleet must have in common; ValueError for a learner that cannot be stacked."""
-    return (*kind(run.built.agent), *_pace(run.experiment))
+    def _unblocked(self, place: int, reply: Ready | None) -> Ready:
+        if reply is None:
+            return Ready([], [])
+        while reply.blocked:
+            self._links[place].send(Give(self._wanted(reply)[0]))
+            reply = self._receive(place)
+        return reply
 
+    def _checkpoint(self) -> None:
+        self.stack.found()
+        for place, link in enumerate(self._links):
+            slots = np.flatnonzero(self._member[place] & (self.board.running > 0))
+            link.send(Save({int(slot): self.stack.state(int(slot)) for slot in slots}))
+        for place in range(len(self._links)):
+            self._receive(place)
 
-def groups(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Jobs that can share a fleet, longest first, then by cell; ValueError where one never can."""
-    found: dict[object, list[Job]] = {}
-    sizes: dict[object, object] = {}  # of each world's observations and actions
-    for job in jobs:
-        experiment = from_json(dict(job.experiment))
-        agent = experiment.agent
-        if not isinstance(agent, DDPGParams) or agent.normalise or agent.device != "cpu":
-            raise ValueError(
-                f"a fleet stacks DDPG on the CPU without normalise, got {agent} in {job.folder}"
-            )
-        world = experiment.simulator, "goals" in MEMORIES[experiment.names[1]].needs
-        if world not in sizes:
-            env = make_env(experiment, 1)
-            sizes[world] = env.single_observation_space.shape, env.single_action_space.shape
-        key = (sizes[world], replace(agent, noise_scale=0.0, discount=0.0), _pace(experiment))
-        found.setdefault(key, []).append(job)
-    return [sorted(group, key=_length_and_cell) for group in found.values()]
+    def _finish(self) -> None:
+        for place, link in enumerate(self._links):
+            link.send(Close(self._wanted(self._ready[place])[1] if self._ready else {}))
+        for place in range(len(self._links)):
+            while self._alive[place] and not isinstance(self._receive(place), Close):
+                pass
+        self._end()
+        self.board.close()
 
+    def _end(self) -> None:
+        for link in self._links:
+            link.end()
 
-def _pace(experiment: Experiment) -> tuple[float, ...]:
-    return (
-        experiment.users,
-        experiment.batch_size,
-        experiment.updates_per_step,
-        experiment.learning_starts,
-    )
+    def _all(self, message: Any) -> list[Ready]:
+        for link in self._links:
+            link.send(message)
+        return [self._unblocked(p, self._receive(p)) for p in range(len(self._links))]
 
+    def _receive(self, place: int) -> Any:
+        """A crew's next reply; the seats of one that is gone go with it."""
+        if self._alive[place]:
+            try:
+                return self._links[place].receive()
+            except EOFError:
+                log.error("a crew of the fleet died; its runs end here")
+                self._alive[place] = False
+                self.board.running[self._member[place]] = 0
+                self.board.due[self._member[place]] = 0
+        return Ready([], [])
 
-def _length_and_cell(job: Job) -> tuple[int, str]:
-    experiment = from_json(dict(job.experiment))
-    return -experiment.expected_updates, experiment.label
+    def _say(self, began: float, first: int) -> None:
+        board = self.board
+        pace = (board.steps.sum() - first) / (time.perf_counter() - began)
+        sessions = int(board.sessions.sum())
+        per_session = board.steps.sum() / max(1, sessions)
+        left = (self._asked - sessions) * per_session / max(pace, 1e-9)
+        log.info(
+            "fleet of %d runs: %s agent-steps/s, %s of %s sessions, %d:%02d min left",
+            *(int(board.running.sum()), f"{pace:,.0f}", f"{sessions:,}", f"{self._asked:,}"),
+            *divmod(max(0, int(left)), 60),
+        )
 
 
 def device_name(device: str) -> str:
     """The device in words."""
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
-
-
-def _open(run: Run) -> None:
-    """Let the first users in, and evaluate the untrained agent."""
-    if run.progress.observation is None:
-        run.progress.observation = run.traffic.reset(run.built.seeds.users)
-    run.evaluate_if_due()

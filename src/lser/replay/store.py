@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
-from lser.compiled import Num, kernel, prefetch
+from lser.compiled import Num, inner, kernel, prefetch
 from lser.files import State
 from lser.types import Batch, Bool, Float32, Int64
 
@@ -301,7 +301,7 @@ def pack(
     return wrong == 0
 
 
-@kernel
+@inner
 def finite(values: Float32) -> Num:
     """Whether everything in an array (n,) is finite."""
     wrong = 0
@@ -310,7 +310,7 @@ def finite(values: Float32) -> Num:
     return wrong == 0
 
 
-@kernel
+@inner
 def prefetch_row(rows: Float32, slot: Num, count: Num) -> None:
     """Prefetch the first `count` numbers of a row: waiting for memory is what copies cost."""
     for c in range(0, count + _LINE - 1, _LINE):

@@ -4,47 +4,80 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lser.experiments.records import Record
+from lser.experiments.studies import spec_for
 from lser.report import files, tables, verdicts
-from lser.report.findings import FEW_SEEDS, StudyFindings, find_out
+from lser.report.claims import claims_table
+from lser.report.findings import FEW_SEEDS, Finding, StudyFindings, find_out
 from lser.report.html import Page, Part, Section, render
 from lser.report.naming import clean
+from lser.report.overview import in_one_sentence, overview
 from lser.report.panels import Panel, Study, studies
-from lser.report.parts import panel_figures, sections_of
+from lser.report.parts import headline_figure, panel_figures, sections_of
 from lser.report.sentences import standing
 from lser.report.style import count, listing
+from lser.report.table import Table
 
+QUESTION = "Which memory makes the better recommender, and is it worth its place?"
 _METHOD = (
-    "The unit of replication is the seed. Memories share seeds, so differences are paired.",
+    "The unit of replication is the seed. Memories share seeds, so differences are paired; the "
+    "unpaired difference (Welch) stands beside them, and where the two disagree pairing decides.",
     "IQM is the interquartile mean: the mean of the middle half of the runs. Bands and IQM "
     "intervals are percentile bootstraps that redraw whole runs; with fewer than "
     f"{FEW_SEEDS} seeds they are too narrow, so means and paired differences carry t-intervals. "
-    "Intervals are 95 % each and not corrected for the number of comparisons.",
+    "Intervals are 95 % each. In tables p-values are corrected by Holm's method over the "
+    "comparisons of that table; tables of different studies share seeds and are not corrected "
+    "together.",
     "“Beats” is the chance that a run of one memory ends above a run of the other, ties counted "
     "half. “Over training” is the average height of the learning curve. An interval such as [1, 1] "
     "says that every run of one ended above every run of the other among these few, not that it "
     "must.",
+    "Figures have lines at known scores: dotted random actions, dash-dotted the best that shows "
+    "everybody the same, dashed the best policy known. A run “fell” when its end lies more than a "
+    "tenth of the way from random to best below its own best evaluation, and more than two "
+    "standard errors; that best is the highest of many noisy evaluations.",
 )
 
 
 def build_report(
-    records: Iterable[Record], out: Path | str, *, seed: int = 0, title: str = "Replay compared"
+    records: Iterable[Record],
+    out: Path | str,
+    *,
+    seed: int = 0,
+    title: str = "Replay compared",
+    answer: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Path:
     """Writes ``index.html``, every figure (SVG, PNG) and every table (CSV, Markdown) to ``out``.
 
     The same records and ``seed`` give the same bytes. What an earlier report left there goes.
+    ``answer`` stands before the page's own first sentence, ``notes`` behind its notes: what a
+    reader should know of how the runs came about.
     """
     runs = list(records)
     found = _found(runs, seed)
     sections = sections_of(found)
-    scored = [run for study in found if study.study.spec.scored for run in _runs(study.study)]
-    more = (
-        tables.summary_table(scored, seed=seed),
-        tables.numbers_table(scored, seed=seed),
-        tables.left_out([study.study for study in found]),
+    studied = [study.study for study in found]
+    first, computed = _first(found)
+    page = Page(
+        title=title,
+        question=QUESTION,
+        answer=[*answer, *computed],
+        first=first,
+        figure=headline_figure(found),
+        lead=_lead(studied),
+        sections=sections,
+        short=verdicts.in_short(found),
+        notes=[*_METHOD, *notes],
+        tables=[tables.left_out(studied)],
+        provenance=_provenance(runs),
+        warnings=_warnings(studied),
     )
-    page = _page(title, found, runs, sections, verdicts.in_short(found), linked=True)
+    scored = [run for study in studied if study.spec.scored for run in _runs(study)]
+    more = [tables.left_out(studied)]
+    if scored:
+        more += [tables.summary_table(scored, seed=seed), tables.numbers_table(scored, seed=seed)]
     folder = Path(out)
-    files.write(folder, {**_files(sections, more), "index.html": render(page)})
+    files.write(folder, {**_files(page, [*first, *more]), "index.html": render(page)})
     return folder / "index.html"
 
 
@@ -58,23 +91,42 @@ def demo_page(
     """Writes ``index.html`` to the folder ``out``: curves, runs, a table and what they show."""
     runs = list(records)
     found = _found(runs, seed)
+    studied = [study.study for study in found]
     panels = [one for study in found for one in study.panels]
-    sections = [
-        Section(
-            name=one.panel.name,
-            title=one.panel.title,
-            question=_settings(one.panel),
-            findings=[],
-            parts=[Part("", panel_figures(one), [tables.scores(one)])],
-        )
-        for one in panels
-    ]
-    short = [("", [standing(one) for one in panels])]
-    page = _page(title, found, runs, sections, short, linked=False)
+    first, _ = _first(found)
+    page = Page(
+        title=title,
+        question=spec_for("demo").question,
+        answer=[standing(one) for one in panels],
+        first=first,
+        figure=None,
+        lead=_lead(studied),
+        sections=[_demo_section(one) for one in panels],
+        short=[],
+        notes=_METHOD,
+        tables=[tables.left_out(studied)],
+        provenance=_provenance(runs),
+        warnings=_warnings(studied),
+        files=False,
+        open=True,
+    )
     target = Path(out) / "index.html"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(render(page), encoding="utf-8")
     return target
+
+
+def _demo_section(one: Finding) -> Section:
+    parts = [Part("", panel_figures(one), [tables.scores(one), tables.measures(one)])]
+    return Section(one.panel.name, one.panel.title, _settings(one.panel), [], parts)
+
+
+def _first(found: Sequence[StudyFindings]) -> tuple[list[Table], list[str]]:
+    """The tables of the first screen, and the sentence above them."""
+    table, claims = overview(found), claims_table(found)
+    first = [one for one in (table.table if table else None, claims) if one is not None]
+    answer = in_one_sentence(table) if table else ""
+    return first, [answer] if answer else []
 
 
 def _found(runs: Sequence[Record], seed: int) -> list[StudyFindings]:
@@ -84,33 +136,11 @@ def _found(runs: Sequence[Record], seed: int) -> list[StudyFindings]:
     return found
 
 
-def _page(
-    title: str,
-    found: Sequence[StudyFindings],
-    runs: Sequence[Record],
-    sections: Sequence[Section],
-    short: Sequence[tuple[str, Sequence[str]]],
-    *,
-    linked: bool,
-) -> Page:
-    sorted_runs = [study.study for study in found]
-    return Page(
-        title=title,
-        lead=_lead(sorted_runs),
-        sections=sections,
-        short=short,
-        notes=_METHOD,
-        tables=[tables.left_out(sorted_runs)],
-        provenance=_provenance(runs),
-        warnings=_warnings(sorted_runs),
-        files=linked,
-    )
-
-
-def _files(sections: Sequence[Section], more: Sequence[tables.Table]) -> dict[str, str | bytes]:
-    parts = [part for section in sections for part in section.parts]
+def _files(page: Page, more: Sequence[Table]) -> dict[str, str | bytes]:
+    parts = [part for section in page.sections for part in section.parts]
+    figures = [figure for part in parts for figure in part.figures]
     written: dict[str, str | bytes] = {}
-    for figure in (figure for part in parts for figure in part.figures):
+    for figure in (*figures, *([page.figure] if page.figure else [])):
         written[f"figures/{figure.name}.svg"] = figure.svg
         written[f"figures/{figure.name}.png"] = figure.png
     for table in (*(table for part in parts for table in part.tables), *more):
@@ -156,11 +186,11 @@ def _warnings(found: Sequence[Study]) -> list[str]:
             f"{count(len(unused), 'run')} left out, {failed} failed{spoilt}: see the end of the "
             "page."
         )
-    mixed = [clean(study.name) or "runs" for study in found if study.strays]
+    mixed = [clean(study.name) or "runs without a study" for study in found if study.strays]
     if mixed:
         lines.append(
-            f"The runs of {listing(mixed)} differ in more than what is compared; unlike runs are "
-            "not pooled, each setting stands apart."
+            f"Runs differ in more than what is compared, in {listing(mixed)}: unlike runs are not "
+            "pooled, each setting stands apart."
         )
     return lines
 

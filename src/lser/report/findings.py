@@ -1,6 +1,5 @@
 """What each arm of a panel scored and what can be said of it against another, computed once."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,15 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lser.experiments.records import Record
-from lser.experiments.studies import ScoreScale
-from lser.report.panels import Arm, Panel, Study, columns, rng_for
+from lser.report.measures import fallen, mean_times, untrained
+from lser.report.panels import Arm, Panel, Study, rng_for
 from lser.report.stats import (
     Interval,
     bootstrap,
-    censored_median,
-    clopper_pearson,
-    first_at_or_above,
     holm,
     mean_t,
     paired_difference,
@@ -26,9 +21,7 @@ from lser.report.stats import (
 )
 
 FEW_SEEDS = 10  # below this a percentile bootstrap is visibly too narrow
-FALL = 0.1  # of the way from random to best: a run that ends further below its peak has fallen
 LEVEL = 0.05  # of a test
-PARTS = ("env", "replay", "learn", "evaluate")  # of a run's wall time
 
 
 class Versus(NamedTuple):
@@ -62,15 +55,6 @@ class Estimate:
     mean: Interval
     area: Interval | None
     versus: Versus | None
-
-
-class Reached(NamedTuple):
-    """How many runs reached a threshold, and after how many sessions (inf: not half of them)."""
-
-    threshold: float
-    share: Interval
-    runs: int
-    median_sessions: float
 
 
 class Measures(NamedTuple):
@@ -150,7 +134,7 @@ class Finding:
         for arm in self.panel.arms:
             values: dict[int, float] = getattr(arm, ends)
             for run in (run for run in arm.runs if run.seed in values):
-                first = _untrained(run)
+                first = untrained(run)
                 if first is not None:
                     found.setdefault(arm.name, []).append(values[run.seed] - start(first))
         return {name: mean_t(gains) for name, gains in found.items()}
@@ -161,7 +145,7 @@ class Finding:
 
         Runs of a fleet share their time with others and are left out.
         """
-        found = {arm.name: _mean_times(arm) for arm in self.panel.arms}
+        found = {arm.name: mean_times(arm) for arm in self.panel.arms}
         return {name: mean for name, mean in found.items() if mean}
 
     def _estimate(self, arm: Arm) -> Estimate:
@@ -181,20 +165,19 @@ class Finding:
             worst=float(arm.values.min()),
             fallen=fallen(arm, self.panel.scale),
             reward=mean_t(rewards) if rewards else None,
-            reward_versus=self._between("reward", arm, other, "rewards") if other else None,
-            area_versus=self._between("area", arm, other, "areas") if other else None,
+            reward_versus=self._between(arm, other, "rewards") if other else None,
+            area_versus=self._between(arm, other, "areas") if other else None,
         )
 
     def _other(self, arm: Arm) -> Arm | None:
         reference = self.panel.reference
         return None if reference is arm else reference
 
-    def _between(self, kind: str, arm: Arm, other: Arm, values: str) -> Versus | None:
+    def _between(self, arm: Arm, other: Arm, values: str) -> Versus | None:
         ours, theirs = getattr(arm, values), getattr(other, values)
         if not ours or not theirs:
             return None
-        key = f"{kind} {self.panel.name}"
-        return between((arm.name, ours), (other.name, theirs), seed=self.seed, key=key)
+        return between((arm.name, ours), (other.name, theirs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,18 +233,19 @@ def find_out(studies: Sequence[Study], *, seed: int = 0) -> list[StudyFindings]:
 
 def versus(arm: Arm, reference: Arm, *, seed: int, key: str) -> Versus:
     """Compares the final scores of two arms; ``key`` names the generator of the bootstrap."""
-    ours, theirs = (arm.name, arm.scores), (reference.name, reference.scores)
-    return between(ours, theirs, seed=seed, key=key)
+    rng = rng_for(seed, "improvement", key, arm.name, reference.name)
+    return between((arm.name, arm.scores), (reference.name, reference.scores), rng)
 
 
 def between(
     first: tuple[str, Mapping[int, float]],
     second: tuple[str, Mapping[int, float]],
-    *,
-    seed: int,
-    key: str,
+    rng: np.random.Generator | None = None,
 ) -> Versus:
-    """Compares two arms, each a name and a number for every seed."""
+    """Compares two arms, each a name and a number for every seed.
+
+    Without ``rng`` the chance to beat the other is left out.
+    """
     (name, ours), (other, theirs) = first, second
     differences = paired_difference(dict(ours), dict(theirs))
     unknown = Interval(float("nan"), float("nan"), float("nan"))
@@ -271,60 +255,7 @@ def between(
         reference=other,
         pairs=len(differences),
         difference=mean_t(differences) if len(differences) else unknown,
-        improvement=probability_of_improvement(
-            [values], rng_for(seed, "improvement", key, name, other)
-        ),
+        improvement=probability_of_improvement([values], rng) if rng else unknown,
         p=paired_p(differences),
         unpaired=welch(*values),
     )
-
-
-def reached(arm: Arm, threshold: float) -> Reached:
-    """The share of runs whose curve ever was at ``threshold`` or above, and when."""
-    times = [first_at_or_above(*columns(run), threshold) for run in arm.runs if run.curve]
-    hits = [hit for _, hit in times]
-    return Reached(
-        threshold=threshold,
-        share=clopper_pearson(sum(hits), len(hits)),
-        runs=len(hits),
-        median_sessions=censored_median([at for at, _ in times], hits),
-    )
-
-
-def fallen(arm: Arm, scale: ScoreScale | None) -> Interval | None:
-    """The share of runs that end clearly below their own best evaluation, on a known scale.
-
-    A fall is more than `FALL` of the way from random to best, and more than two standard errors of
-    the two evaluations.
-    """
-    if scale is None or not arm.areas:
-        return None
-    unit = scale.best.score - scale.random.score
-    falls = []
-    for run in (run for run in arm.runs if run.curve):
-        peak, final = max(run.curve, key=lambda line: line["metric"]), run.final or {}
-        noise = 2 * math.hypot(float(peak.get("metric_se", 0)), float(final.get("metric_se", 0)))
-        falls.append(peak["metric"] - final["metric"] > max(FALL * unit, noise))
-    return clopper_pearson(sum(falls), len(falls))
-
-
-def _untrained(run: Record) -> Mapping[str, float] | None:
-    """The evaluation of a run's policy before its first update."""
-    first = min(run.curve, key=lambda line: line["sessions"], default=None)
-    whole = first is not None and first.get("updates") == 0 and first.get("length", 0) > 0
-    return first if whole and "reward" in (first or {}) else None
-
-
-def _mean_times(arm: Arm) -> dict[str, float]:
-    finals = [run.final for run in arm.runs if not run.shared and run.final]
-    found = [
-        {**final["times"], "updates": final.get("updates") or 0}
-        for final in finals
-        if final.get("times")
-    ]
-    if not found or any(not entry.get("wall", 0) > 0 for entry in found):
-        return {}
-    return {
-        part: sum(float(entry.get(part, 0.0)) for entry in found) / len(found)
-        for part in (*PARTS, "wall", "cpu", "updates")
-    }

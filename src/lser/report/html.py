@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from lser.report.figures import Figure
-from lser.report.tables import Table
+from lser.report.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,7 +44,12 @@ class Page:
     """Everything that the template shows."""
 
     title: str
+    question: str
+    answer: Sequence[str]
     lead: str
+    first: Sequence[Table]
+    """The tables of the first screen."""
+    figure: Figure | None
     sections: Sequence[Section]
     short: Sequence[tuple[str, Sequence[str]]]
     notes: Sequence[str]
@@ -53,6 +58,8 @@ class Page:
     warnings: Sequence[str] = ()
     files: bool = True
     """Whether to link the figures and tables saved beside the page."""
+    open: bool = False
+    """Whether the sections are unfolded."""
 
 
 def render(page: Page) -> str:

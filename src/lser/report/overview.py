@@ -11,7 +11,7 @@ from lser.report.panels import Panel
 from lser.report.sentences import nothing_learned
 from lser.report.stats import holm, mean_t
 from lser.report.style import MEMORIES, count, name_of, number
-from lser.report.tables import Table
+from lser.report.table import Table
 
 Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
@@ -37,7 +37,7 @@ class Overview(NamedTuple):
     tests: int
 
 
-def overview(found: Sequence[StudyFindings], *, seed: int = 0) -> Overview | None:
+def overview(found: Sequence[StudyFindings]) -> Overview | None:
     """The table over all headline studies, or None where nothing is compared with uniform."""
     rows = [row for study in found if study.study.spec.headline for row in _rows(study)]
     rows = [row for row in rows if "uniform" in row.scores and len(row.scores) > 1]
@@ -45,9 +45,7 @@ def overview(found: Sequence[StudyFindings], *, seed: int = 0) -> Overview | Non
         return None
     arms = _arms(rows)
     pairs = {
-        (at, arm): between(
-            (arm, row.scores[arm]), ("uniform", row.scores["uniform"]), seed=seed, key=row.title
-        )
+        (at, arm): between((arm, row.scores[arm]), ("uniform", row.scores["uniform"]))
         for at, row in enumerate(rows)
         for arm in arms
         if arm in row.scores and arm != "uniform"
@@ -84,9 +82,9 @@ def in_one_sentence(found: Overview) -> str:
     above, below = (sum(r.startswith(way) for r in readings) for way in ("above", "below"))
     sure_above, sure_below = readings.count("above"), readings.count("below")
     return (
-        f"Of {count(len(readings), 'row')} LSER ends above uniform in {above} and below it in "
-        f"{below}; after Holm's correction over the {count(found.tests, 'comparison')} of the "
-        f"table, in {sure_above} and {sure_below}."
+        f"LSER ends above uniform replay in {above} of {count(len(readings), 'row')} of the table "
+        f"and below it in {below}; after Holm's correction over its "
+        f"{count(found.tests, 'comparison')}, in {sure_above} and in {sure_below}."
     )
 
 
@@ -142,8 +140,9 @@ def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
 
 
 def _arms(rows: Sequence[Row]) -> list[str]:
+    """LSER and uniform first, then the others as everywhere."""
     names = dict.fromkeys(arm for row in rows for arm in row.scores)
-    known = [name for name in MEMORIES if name in names]
+    known = [name for name in dict.fromkeys(("lser", "uniform", *MEMORIES)) if name in names]
     return [*known, *(name for name in names if name not in known)]
 
 

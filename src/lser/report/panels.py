@@ -177,7 +177,7 @@ def studies(records: Iterable[Record]) -> list[Study]:
     for record in ordered(records):
         groups[record.study].append(record)
     names = sorted(groups, key=lambda name: (order_of(name), natural(name)))
-    taken = {"content", "summary", "notes"}  # the page's own anchors
+    taken = {"content", "first", "title", "summary", "notes", "overview"}  # the page's own anchors
     found = [_study(spec_for(name), groups[name], taken) for name in names]
     files: set[str] = set()
     return [replace(study, panels=_named(study.panels, files)) for study in found]

@@ -26,6 +26,15 @@ def sections_of(found: Sequence[StudyFindings]) -> list[Section]:
     return sections
 
 
+def headline_figure(found: Sequence[StudyFindings]) -> Figure | None:
+    """The curves of the first panel of the first headline study."""
+    panels = [one for study in found if study.study.spec.headline for one in study.panels]
+    drawn = next((one for one in panels if any(arm.areas for arm in one.panel.arms)), None)
+    if drawn is None:
+        return None
+    return _curves(drawn, "overview")
+
+
 def panel_figures(found: Finding) -> list[Figure]:
     """The figures that the study's spec asks for in each of its panels."""
     drawn = (_PANEL_FIGURES.get(kind) for kind in found.panel.spec.figures)
@@ -69,12 +78,19 @@ def _panel_part(found: Finding) -> Part:
 
 
 def _figure(
-    found: Finding, kind: str, draw: Draw, sentence: str, alt: str, *, tall: bool = False
+    found: Finding,
+    kind: str,
+    draw: Draw,
+    sentence: str,
+    alt: str,
+    *,
+    tall: bool = False,
+    name: str = "",
 ) -> Figure:
     panel = found.panel
     size = (_WIDTH, 1.6 + 0.27 * len(panel.arms)) if tall else (_WIDTH, 3.5)
     return render(
-        f"{panel.name}-{kind}",
+        name or f"{panel.name}-{kind}",
         draw,
         alt=f"{alt} {sentence}",
         sentence=sentence,
@@ -83,12 +99,13 @@ def _figure(
     )
 
 
-def _curves(found: Finding) -> Figure | None:
+def _curves(found: Finding, name: str = "") -> Figure | None:
     if not any(arm.areas for arm in found.panel.arms):
         return None
-    text = f"{sentences.curves(found)} {sentences.caution(found)}".strip()
+    parts = (sentences.curves(found), sentences.caution(found), sentences.lines(found))
+    text = " ".join(part for part in parts if part)
     alt = f"Learning curves on {found.panel.place}: {name_of(found.panel.metric)} over sessions."
-    return _figure(found, "curves", plots.curves(found), text, alt)
+    return _figure(found, "curves", plots.curves(found), text, alt, name=name)
 
 
 def _dots(found: Finding) -> Figure:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from lser.report.figures import Draw
-from lser.report.findings import PARTS, Finding
+from lser.report.findings import Finding
+from lser.report.measures import PARTS
 from lser.report.naming import clean
 from lser.report.panels import Arm, Panel, rng_for
 from lser.report.stats import Float64, Interval, bootstrap_curves

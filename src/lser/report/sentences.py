@@ -52,6 +52,15 @@ def curves(found: Finding) -> str:
     )
 
 
+def lines(found: Finding) -> str:
+    """What the straight lines of a figure stand for."""
+    scale = found.panel.scale
+    if scale is None:
+        return ""
+    constant = f"dash-dotted: {scale.constant.name}; " if scale.constant else ""
+    return f"Dotted: {scale.random.name}; {constant}dashed: {scale.best.name}."
+
+
 def forest(found: Finding) -> str:
     """Which arms of a panel differ from its reference, corrected for their number."""
     reference = found.panel.reference
@@ -241,12 +250,16 @@ def standing(found: Finding) -> str:
     levels = f"{number(float(arm.values.mean()))} against {number(float(reference.values.mean()))}"
     return (
         f"{panel.title}: {compare(pair)}; mean {name_of(panel.metric)} {levels}, LSER the higher "
-        f"in {percent(pair.improvement.estimate)} of all pairs of runs.{_trained(found, pair)}"
+        f"in {percent(pair.improvement.estimate)} of all pairs of runs.{trained(found)}"
     )
 
 
-def _trained(found: Finding, pair: Versus) -> str:
-    """What the objective that agents were trained on says, where it says something else."""
+def trained(found: Finding) -> str:
+    """What the objective that agents were trained on says of LSER, where it says something else."""
+    arm, reference = found.panel.arm("lser"), found.panel.reference
+    if arm is None or reference is None or arm is reference:
+        return ""
+    pair = found.versus(arm, reference)
     measured = found.measured(pair.arm)
     if measured is None or measured.reward_versus is None or measured.reward is None:
         return ""

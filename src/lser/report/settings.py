@@ -29,9 +29,9 @@ def canonical(value: Any) -> str:
 def apart(
     names: Sequence[tuple[str, ...]], settings: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[str]]:
-    """Words that tell apart those of equal name, and the settings they had to come from.
+    """Words that tell apart those of equal name, and every setting in which these differ.
 
-    The length of a run is asked first, then whatever tells most apart; it is no stray.
+    The length of a run, and what follows from it, is expected to differ and not among the latter.
     """
     words = [""] * len(names)
     strays: set[str] = set()
@@ -39,8 +39,9 @@ def apart(
     for position, name in enumerate(names):
         same[name].append(position)
     for group in same.values():
-        paths = _telling([settings[position] for position in group])
-        strays.update(path for path in paths if path != "sessions")
+        alike = [settings[position] for position in group]
+        paths = _telling(alike)
+        strays.update(_strays(alike))
         for position in group:
             parts = [_words(path, settings[position]) for path in paths]
             words[position] = ", ".join(parts)
@@ -60,6 +61,13 @@ def _telling(settings: Sequence[Mapping[str, Any]]) -> list[str]:
             break  # equal in everything
         chosen.append(best)
     return chosen
+
+
+def _strays(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The paths in which settings of one length differ."""
+    paths = {path for setting in settings for path in setting}
+    lengths = _distinct(settings, ["sessions"])
+    return [path for path in paths if _distinct(settings, ["sessions", path]) > lengths]
 
 
 def _distinct(settings: Sequence[Mapping[str, Any]], paths: Sequence[str]) -> int:

@@ -3,15 +3,14 @@
 import math
 from typing import NamedTuple
 
+from lser import catalogue
+from lser.experiments.studies import PAPER_PLATFORMS
 from lser.report.stats import Interval
 
-MEMORIES = (
-    *("lser", "lser-p", "lser-s", "per", "der", "der-uniform", "aer", "ser"),
-    *("her", "her-balanced", "reward-top", "random-code", "uniform"),
-)
-SIMULATORS = (
-    *("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym", "bazaar"),
-)
+# The order of pages and tables: as in the catalogue, with the reference last and, of platforms, the
+# paper's first.
+MEMORIES = (*(name for name in catalogue.MEMORIES if name != "uniform"), "uniform")
+SIMULATORS = tuple(dict.fromkeys((*PAPER_PLATFORMS, *catalogue.SIMULATORS)))
 INK = "#1b1f24"  # becomes the page's own text colour where a figure is inlined
 
 
@@ -23,37 +22,12 @@ class Look(NamedTuple):
     width: float
 
 
-# Okabe and Ito's colours, the two lightest darkened until they hold on white as well as on black.
-_LOOKS = {
-    "lser": Look("#d55e00", "o", 2.4),
-    "uniform": Look("#7d7d7d", "s", 2.0),
-    "per": Look("#0072b2", "^", 1.4),
-    "der": Look("#3a9bd9", "v", 1.4),
-    "aer": Look("#009e73", "D", 1.4),
-    "ser": Look("#cc79a7", "P", 1.4),
-    "her": Look("#c88a00", "X", 1.4),
-    "reward-top": Look("#8465cf", "<", 1.4),
-    "random-code": Look("#95743a", ">", 1.4),
-    "lser-p": Look("#b5467c", "p", 1.6),
-    "lser-s": Look("#2e86ab", "h", 1.6),
-    "der-uniform": Look("#5f8aa8", "1", 1.4),
-    "her-balanced": Look("#a8842e", "2", 1.4),
-}
+_WIDTHS = {"lser": 2.4, "uniform": 2.0}
 # A ramp for arms that are settings of one memory; none of its steps is a memory's colour.
 _RAMP = ("#14917d", "#4d8fcc", "#7b7fdb", "#a768cf", "#c7519f", "#d9476f", "#c4604a", "#a3763f")
 _MARKERS = ("o", "^", "D", "v", "P", "X", "s", "p")
 
 _NAMES = {
-    **{name: name.upper() for name in ("lser", "lser-p", "lser-s")},
-    **{name: name.upper() for name in ("per", "der", "aer", "ser", "her")},
-    **{name: name.upper() for name in ("ddpg", "td3", "sac")},
-    "der-uniform": "DER, drawn uniformly",
-    "her-balanced": "HER, balanced",
-    "virtual-taobao": "VirtualTaobao",
-    "long-term-satisfaction": "RecSim long-term satisfaction",
-    "interest-evolution": "RecSim interest evolution",
-    "recogym": "RecoGym",
-    "bazaar": "Bazaar",
     "ctr": "CTR",
     "reward_per_step": "reward per step",
     "continuing": "continuing traffic",
@@ -63,15 +37,18 @@ _NAMES = {
 
 def name_of(name: str) -> str:
     """The name as a reader knows it."""
+    for known in (catalogue.MEMORIES, catalogue.SIMULATORS, catalogue.AGENTS):
+        if name in known:
+            return known[name].title
     return _NAMES.get(name, name)
 
 
 def look(name: str, memory: str, position: int) -> Look:
     """The look of an arm: its memory's own, or a step of the ramp for a setting of a memory."""
-    if name in _LOOKS:
-        return _LOOKS[name]
-    if memory == "uniform":
-        return _LOOKS["uniform"]
+    known = name if name in catalogue.MEMORIES else "uniform" if memory == "uniform" else ""
+    shown = catalogue.MEMORIES[known].look if known else None
+    if shown is not None:
+        return Look(*shown, _WIDTHS.get(known, 1.4))
     step = position % len(_RAMP)
     return Look(_RAMP[step], _MARKERS[step], 1.7)
 

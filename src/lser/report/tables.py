@@ -1,18 +1,16 @@
-"""Tables: rows of text that become HTML, CSV, Markdown or plain text."""
+"""The tables: final scores, further measures, times, maps, what was left out, and all in one."""
 
-import csv
-import io
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lser.experiments.records import Record
 from lser.experiments.studies import ScoreScale
-from lser.report.findings import PARTS, Estimate, Finding, Measures, find_out, reached
+from lser.report.findings import Estimate, Finding, Measures, find_out
+from lser.report.measures import PARTS, reached
 from lser.report.naming import clean
 from lser.report.panels import Arm, Study, studies
 from lser.report.stats import Interval
 from lser.report.style import count, interval, name_of, number
+from lser.report.table import Table
 
 SHORT = {
     "above": "clearly above",
@@ -21,50 +19,6 @@ SHORT = {
     "below?": "below, not after Holm",
     "open": "not separated",
 }
-# Cells that a spreadsheet would calculate; our own signed numbers and intervals are none.
-_FORMULA = re.compile(r"[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+\-]?[\d.,]+(e[+\-]?\d+)?( %)?( \[[+\-]?[\d.,]+, [+\-]?[\d.,]+\])?")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A caption, column names and rows of text; the first column names the row."""
-
-    name: str
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    marks: tuple[tuple[str, ...], ...] = ()
-    """For each cell a word that gives it a colour; nothing for a table without colours."""
-    notes: tuple[str, ...] = ()
-    """What stands under it."""
-
-    def csv(self) -> str:
-        """The table as comma-separated values, none of which a spreadsheet takes for a formula."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(_inert(cell) for cell in self.columns)
-        writer.writerows([_inert(cell.replace("−", "-")) for cell in row] for row in self.rows)
-        return buffer.getvalue()
-
-    def markdown(self) -> str:
-        """The table in Markdown."""
-        lines = [self.columns, ("---",) * len(self.columns), *self.rows]
-        return "".join(f"| {' | '.join(_markdown(cell) for cell in line)} |\n" for line in lines)
-
-    def __str__(self) -> str:
-        """The table as a terminal shows it."""
-        return self.text()
-
-    def text(self) -> str:
-        """The table in aligned columns, for a terminal."""
-        lines = [self.columns, *self.rows]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
-        return "".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            + "\n"
-            for line in lines
-        )
 
 
 def scores(found: Finding) -> Table:
@@ -320,11 +274,3 @@ def _cells(value: Interval | None) -> list[str]:
     if value is None:
         return ["", "", ""]
     return [_plain(end) for end in value]
-
-
-def _inert(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
-
-
-def _markdown(cell: str) -> str:
-    return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

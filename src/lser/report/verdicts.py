@@ -12,6 +12,7 @@ from lser.report.sentences import (
     on_the_map,
     running_time,
     standing,
+    trained,
     trend,
 )
 from lser.report.stats import holm
@@ -32,7 +33,8 @@ def sentences(study: StudyFindings) -> list[str]:
         case "none":
             return []
     found = [
-        f"{one.panel.title}: {best_against_reference(one)}{_rivals(one)}." for one in study.panels
+        f"{one.panel.title}: {best_against_reference(one)}{_rivals(one)}.{trained(one)}"
+        for one in study.panels
     ]
     overall = study.overall_improvement("lser")
     if "improvement" in study.study.spec.figures and len(study.panels) > 1 and overall:

@@ -91,13 +91,14 @@ def _loop(
     learning_starts: int,
 ) -> Iterator[Step]:
     while True:
-        assert now.observation is not None
+        observation = look(now, updates_per_step)
         began = perf_counter()
-        action = agent.act(now.observation, explore=True)
+        action = agent.act(observation, explore=True)
         now.times["learn"] += perf_counter() - began
-        arrival = advance(traffic, now, action, updates_per_step)
+        arrival = advance(traffic, now, action)
         learned = None
-        for turn in range(due(replay, now, arrival, updates_per_step, learning_starts)):
+        rows = len(arrival.block.reward)
+        for turn in range(due(replay, now, rows, updates_per_step, learning_starts)):
             batch = draw(replay, now, turn, batch_size)
             began = perf_counter()
             learned = agent.learn(batch)
@@ -108,29 +109,31 @@ def _loop(
         yield store(agent, replay, now, arrival, learned)
 
 
-def advance(traffic: Traffic, now: Progress, action: Float32, updates_per_step: float) -> Arrival:
-    """Let the actions (N, A) happen; what they lead to is not yet stored."""
+def look(now: Progress, updates_per_step: float) -> Float32:
+    """The observation (N, O) to act on, noted as the newest that updates may query with."""
     observation = now.observation
     assert observation is not None
-    began = perf_counter()
-    arrival = traffic.step(observation, action)
-    now.times["env"] += perf_counter() - began
     now.recent.insert(0, observation)
     del now.recent[max(1, ceil(updates_per_step)) :]
+    return observation
+
+
+def advance(traffic: Traffic, now: Progress, action: Float32) -> Arrival:
+    """Let the actions (N, A) happen; what they lead to is not yet stored."""
+    assert now.observation is not None
+    began = perf_counter()
+    arrival = traffic.step(now.observation, action)
+    now.times["env"] += perf_counter() - began
     return arrival
 
 
 def due(
-    replay: Replay,
-    now: Progress,
-    arrival: Arrival,
-    updates_per_step: float,
-    learning_starts: int,
+    replay: Replay, now: Progress, rows: int, updates_per_step: float, learning_starts: int
 ) -> int:
-    """How many updates to do before the arrival is stored; a fraction left over is kept."""
+    """How many updates to do before `rows` new transitions are stored; a fraction is kept."""
     if len(replay) <= learning_starts:
         return 0
-    now.owed += len(arrival.block.reward) * updates_per_step
+    now.owed += rows * updates_per_step
     whole = int(now.owed)
     now.owed -= whole
     return whole

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lser.catalogue import nearest
-from lser.experiments.studies.known import GROUPS, STUDIES, order_of, spec_for
+from lser.experiments.studies.known import GROUPS, PAPER_PLATFORMS, STUDIES, order_of, spec_for
 from lser.experiments.studies.platforms import REWARD, ScoreScale, scale_of
 from lser.experiments.studies.spec import Axis, StudySpec, value_at
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUPS",
+    "PAPER_PLATFORMS",
     "REWARD",
     "STUDIES",
     "TUNING_SEEDS",

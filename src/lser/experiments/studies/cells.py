@@ -6,16 +6,16 @@ from dataclasses import replace
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import Scale, lasting, preset
+from lser.experiments.studies.known import PAPER_PLATFORMS
 
 PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
 CONTROLS = ("reward-top", "random-code")
-PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 PART_SESSIONS: dict[Scale, int] = {"quick": 200, "medium": 10_000, "paper": 90_000}
 
 
 def comparison(scale: Scale) -> Iterator[Experiment]:
     """Fig. (a) to (d): every memory on every platform, and the controls the paper lacks."""
-    for platform in PLATFORMS:
+    for platform in PAPER_PLATFORMS:
         for memory in (*PAPER_MEMORIES, *CONTROLS):
             yield _cell(preset(platform, memory, scale=scale), "comparison", memory)
 
@@ -54,7 +54,7 @@ def hyperplanes(scale: Scale) -> Iterator[Experiment]:
 def running_time(scale: Scale) -> Iterator[Experiment]:
     """The table of running times; for clean figures nothing else should run (--workers 1)."""
     steps = {"quick": 500, "medium": 5_000, "paper": 100_000}[scale]
-    for platform in PLATFORMS:
+    for platform in PAPER_PLATFORMS:
         for memory in (*PAPER_MEMORIES, *CONTROLS):
             run = preset(platform, memory)
             sessions = max(1, round(steps / run.session_length))

@@ -5,6 +5,8 @@ from lser.experiments.studies.spec import Axis, StudySpec
 _CELLS = "lser.experiments.studies.cells"
 _MEMORY = Axis("memory.name")
 
+PAPER_PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
+
 
 STUDIES: dict[str, StudySpec] = {
     spec.name: spec

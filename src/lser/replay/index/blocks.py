@@ -8,7 +8,7 @@ freed runs wait in a list per size, linked by their first words.
 
 import numpy as np
 
-from lser.compiled import Num, inlined, kernel, slide
+from lser.compiled import Num, inlined, inner, slide
 from lser.replay.index.layout import LEAST, Header, arena, buckets, free_runs
 
 SLOT = 0xFFFFFFFF
@@ -42,7 +42,7 @@ def has_room(h: Header, wanted: Num) -> Num:
     return h.arena_top + wanted <= h.arena_room
 
 
-@kernel
+@inner
 def take_run(h: Header, size_class: Num) -> Num:
     """The offset of a run; there must be one."""
     free = free_runs(h)
@@ -55,7 +55,7 @@ def take_run(h: Header, size_class: Num) -> Num:
     return at
 
 
-@kernel
+@inner
 def give_run(h: Header, at: Num, size_class: Num) -> None:
     """Return a run to the list of its size."""
     free = free_runs(h)
@@ -63,7 +63,7 @@ def give_run(h: Header, at: Num, size_class: Num) -> None:
     free[size_class] = at
 
 
-@kernel
+@inner
 def fits(h: Header, bucket: Num) -> Num:
     """Whether one more entry of a bucket has room, whatever must be split or moved for it."""
     record = buckets(h)[bucket]
@@ -81,7 +81,7 @@ def fits(h: Header, bucket: Num) -> Num:
     return has_room(h, wanted)
 
 
-@kernel
+@inner
 def move(h: Header, bucket: Num, size_class: Num) -> None:
     """Move the run of a bucket, of entries or of its directory, to one of another size."""
     record = buckets(h)[bucket]
@@ -92,7 +92,7 @@ def move(h: Header, bucket: Num, size_class: Num) -> None:
     record.start, record.size_class = new, size_class
 
 
-@kernel
+@inner
 def block_at(h: Header, bucket: Num, b: Num) -> tuple[Num, Num]:
     """Where block b begins, and how many entries it holds; without a directory, the whole run."""
     record = buckets(h)[bucket]
@@ -109,7 +109,7 @@ def describe(h: Header, bucket: Num, b: Num, at: Num, count: Num) -> None:
     words[pair], words[pair + 1] = words[at] >> 32, (at << 8) | count
 
 
-@kernel
+@inner
 def open_block(h: Header, bucket: Num, b: Num) -> Num:
     """Make an empty block b, with a pair; returns where it begins."""
     record = buckets(h)[bucket]
@@ -123,7 +123,7 @@ def open_block(h: Header, bucket: Num, b: Num) -> Num:
     return at
 
 
-@kernel
+@inner
 def close_block(h: Header, bucket: Num, b: Num) -> None:
     """Forget block b; a bucket with one block left needs no directory."""
     record, words = buckets(h)[bucket], arena(h)
@@ -146,7 +146,7 @@ def begin_directory(h: Header, bucket: Num) -> None:
     describe(h, bucket, np.int64(0), at, record.count)
 
 
-@kernel
+@inner
 def split(h: Header, bucket: Num, b: Num, p: Num, key: Num) -> tuple[Num, Num]:
     """Make room at position p of a full block b; returns the block and position it has become.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]  # missing in its stubs
 
-from lser.compiled import Num, UInt32, inlined, kernel, pointer, refuse_others
+from lser.compiled import Num, UInt32, inlined, inner, kernel, pointer, refuse_others
 from lser.replay.index import drawing, dump, placing
 from lser.replay.index.encoders import signs
 from lser.replay.index.layout import Header, header_at, ids_of
@@ -28,7 +28,7 @@ def rows_of(h: Header) -> Any:
     return carray(pointer(h.rows), (h.capacity, h.width), np.float32)
 
 
-@kernel
+@inner
 def encode(h: Header, rows: Float32, codes: UInt32) -> None:
     """The codes of rows that begin with an observation, by the SimHash of the header."""
     planes = carray(pointer(h.planes), (h.plane_count, h.dim), np.float64)

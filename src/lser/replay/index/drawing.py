@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lser.compiled import Num, UInt64, inlined, kernel, popcount
+from lser.compiled import Num, UInt64, inlined, inner, popcount
 from lser.random import below, distinct, unit
 from lser.replay.index.layout import (
     Header,
@@ -32,7 +32,7 @@ def similarity(a: Num, b: Num) -> Num:
     return (either - apart) / either - apart * np.float32(1e-5)
 
 
-@kernel
+@inner
 def nearer(h: Header, score: Num, bucket: Num, other_score: Num, other: Num) -> Num:
     """Whether a bucket of this similarity comes before another (-1: none) of that."""
     if other < 0 or score != other_score:
@@ -41,7 +41,7 @@ def nearer(h: Header, score: Num, bucket: Num, other_score: Num, other: Num) -> 
     return left.count > right.count or (left.count == right.count and left.code < right.code)
 
 
-@kernel
+@inner
 def nearest_two(h: Header, code: Num) -> tuple[Num, Num]:
     """The two nearest buckets to an unoccupied code, nearest first; the second may be -1.
 
@@ -71,7 +71,7 @@ def nearest_two(h: Header, code: Num) -> tuple[Num, Num]:
     return first, second
 
 
-@kernel
+@inner
 def fill(h: Header, state: UInt64, slots: Int64, have: Num) -> None:
     """Complete a pool that was too small."""
     for k in range(have, len(slots)):
@@ -88,7 +88,7 @@ def draw_greedily(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     h.greedy += len(slots)
 
 
-@kernel
+@inner
 def draw_randomly(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     """Uniform without replacement from a bucket, or from all slots."""
     if bucket == MEMORY or h.from_memory:
@@ -99,7 +99,7 @@ def draw_randomly(h: Header, state: UInt64, bucket: Num, slots: Int64) -> None:
     fill(h, state, slots, have)
 
 
-@kernel
+@inner
 def draw_from(h: Header, state: UInt64, bucket: Num, coin: Num, greedy: Num, slots: Int64) -> None:
     """Fill `slots` from one bucket: first the reward-driven items, then the random ones."""
     count = len(slots)
@@ -114,7 +114,7 @@ def draw_from(h: Header, state: UInt64, bucket: Num, coin: Num, greedy: Num, slo
         draw_randomly(h, state, bucket, slots[wanted:])
 
 
-@kernel
+@inner
 def pick(h: Header, code: Num, greedy: Num, slots: Int64) -> None:
     """Fill `slots` with what a query of this code replays."""
     state = generator(h)
@@ -135,7 +135,7 @@ def pick(h: Header, code: Num, greedy: Num, slots: Int64) -> None:
         first, second = nearest_two(h, code)
         if second >= 0:
             half = (len(slots) + 1) // 2
-    bucket, start, stop = first, np.int64(0), half
+    bucket, start, stop = first, 0, half
     while start < stop:
         draw_from(h, state, bucket, coin, greedy, slots[start:stop])
         bucket, start, stop = second, stop, len(slots)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lser.compiled import Num, UInt32, inlined, kernel
+from lser.compiled import Num, UInt32, inlined, inner, kernel
 from lser.replay.index.blocks import (
     BLOCK,
     SLOT,
@@ -44,7 +44,7 @@ PROBLEMS = (
 )
 
 
-@kernel
+@inner
 def relink(h: Header) -> None:
     """Fill a new, empty table of codes."""
     codes, listed = listed_codes(h), listed_buckets(h)
@@ -52,7 +52,7 @@ def relink(h: Header) -> None:
         link(h, np.int64(codes[k]), np.int64(listed[k]))
 
 
-@kernel
+@inner
 def write_out(h: Header, sizes: Int64, slots: Int64, keys: Float32) -> None:
     """The size of each listed bucket, and slots and keys of all entries, best first in each."""
     listed, words, records = listed_buckets(h), arena(h), buckets(h)
@@ -68,7 +68,7 @@ def write_out(h: Header, sizes: Int64, slots: Int64, keys: Float32) -> None:
                 at += 1
 
 
-@kernel
+@inner
 def class_for(size: Num) -> Num:
     """The class of the smallest run that holds so many."""
     size_class = np.int64(LEAST)
@@ -95,7 +95,7 @@ def room_for(sizes: Int64) -> Num:
     return total
 
 
-@kernel
+@inner
 def read_in(h: Header, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32) -> None:
     """Build the index that `write_out` wrote."""
     homes, filed, words = homes_of(h), keys_of(h), arena(h)
@@ -122,7 +122,7 @@ def read_in(h: Header, codes: UInt32, sizes: Int64, slots: Int64, keys: Float32)
     h.size = at
 
 
-@kernel
+@inner
 def in_order(h: Header, bucket: Num) -> Num:
     """Whether the entries of a bucket descend, and its directory says what its blocks hold."""
     record, words, ids = buckets(h)[bucket], arena(h), ids_of(h)
@@ -144,7 +144,7 @@ def in_order(h: Header, bucket: Num) -> Num:
     return total == record.count
 
 
-@kernel
+@inner
 def entry_problem(h: Header, filed: Int64) -> Num:
     """Check every entry of every bucket; `filed` (capacity,) starts at zero."""
     listed, words, records = listed_buckets(h), arena(h), buckets(h)
@@ -172,7 +172,7 @@ def entry_problem(h: Header, filed: Int64) -> Num:
     return 0
 
 
-@kernel
+@inner
 def problem(h: Header, filed: Int64) -> Num:
     """The place in PROBLEMS of the first broken invariant; 0 when all hold."""
     found = entry_problem(h, filed)

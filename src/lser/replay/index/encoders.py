@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_choice, check_count, check_shape, plain_floats
-from lser.compiled import UInt32, kernel
+from lser.compiled import UInt32, inner, kernel
 from lser.files import State, rng_from_state, rng_state
 from lser.types import Float32, Float64, Int64
 
@@ -39,7 +39,7 @@ class Encoder(Protocol):
         ...
 
 
-@kernel
+@inner
 def project(
     row: Float32, shift: Float64, scale: Float64, planes: Float64, features: Float64, sums: Float64
 ) -> None:

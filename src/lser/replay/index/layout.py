@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lser.compiled import Num, inlined, kernel, record_at, view_of
+from lser.compiled import Num, inlined, inner, record_at, view_of
 
 Header = Any  # a record of HEADER inside a kernel
 
@@ -79,7 +79,7 @@ def code_in(word: Num) -> Num:
     return (word >> 32) & 0xFFFFFFFF
 
 
-@kernel
+@inner
 def find(h: Header, code: Num) -> Num:
     """The bucket of a code, or -1."""
     table = table_of(h)

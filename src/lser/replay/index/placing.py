@@ -6,7 +6,7 @@ Python (`index.py`) makes room.
 
 import numpy as np
 
-from lser.compiled import Num, UInt32, kernel
+from lser.compiled import Num, UInt32, inner
 from lser.replay.index.blocks import (
     SLOT,
     fits,
@@ -36,7 +36,7 @@ from lser.types import Float32, Int64
 DROP, NO_ROOM = -1, -2
 
 
-@kernel
+@inner
 def open_bucket(h: Header, code: Num, size_class: Num) -> Num:
     """Make an empty bucket for a new code; there must be a record and a run for it."""
     bucket = h.spare
@@ -57,7 +57,7 @@ def open_bucket(h: Header, code: Num, size_class: Num) -> Num:
     return bucket
 
 
-@kernel
+@inner
 def close_bucket(h: Header, bucket: Num) -> None:
     """Forget a bucket that has become empty."""
     records, codes, listed = buckets(h), listed_codes(h), listed_buckets(h)
@@ -73,7 +73,7 @@ def close_bucket(h: Header, bucket: Num) -> None:
     h.spare = bucket
 
 
-@kernel
+@inner
 def add(h: Header, code: Num, bucket: Num, word: Num) -> Num:
     """Add an entry, the newest, to the bucket of a code (-1: a new one), which has room."""
     if bucket < 0:
@@ -85,7 +85,7 @@ def add(h: Header, code: Num, bucket: Num, word: Num) -> Num:
     return bucket
 
 
-@kernel
+@inner
 def tidy(h: Header, bucket: Num) -> None:
     """After a loss: forget a bucket without entries, move a sparse one into a smaller run."""
     record = buckets(h)[bucket]
@@ -97,7 +97,7 @@ def tidy(h: Header, bucket: Num) -> None:
         move(h, bucket, record.size_class - 1)
 
 
-@kernel
+@inner
 def largest_bucket(h: Header) -> Num:
     """The bucket with the most entries; of equally large ones, that of the smallest code.
 
@@ -112,7 +112,7 @@ def largest_bucket(h: Header) -> Num:
     return found
 
 
-@kernel
+@inner
 def has_place(h: Header, bucket: Num) -> Num:
     """Whether one more entry of a bucket (-1: of a new one) has room."""
     if bucket >= 0:
@@ -120,7 +120,7 @@ def has_place(h: Header, bucket: Num) -> Num:
     return (h.spare >= 0 or h.bucket_top < h.bucket_room) and has_room(h, missing(h, LEAST))
 
 
-@kernel
+@inner
 def place(h: Header, code: Num, key: Num) -> Num:
     """Apply the rule of the store to one newcomer: its slot, or DROP, or NO_ROOM."""
     bucket = find(h, code)
@@ -149,7 +149,7 @@ def place(h: Header, code: Num, key: Num) -> Num:
     return slot
 
 
-@kernel
+@inner
 def place_all(h: Header, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num) -> Num:
     """Place newcomers from `start` on; returns the first for which there was no room.
 
@@ -170,7 +170,7 @@ def place_all(h: Header, codes: UInt32, keys: Float32, ids: Int64, slots: Int64,
     return len(codes)
 
 
-@kernel
+@inner
 def rekey(h: Header, slots: Int64, ids: Int64, keys: Float32, start: Num) -> Num:
     """Give entries still held under `ids` new order keys; returns the first without room."""
     homes, filed, held = homes_of(h), keys_of(h), ids_of(h)

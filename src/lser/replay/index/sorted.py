@@ -9,7 +9,7 @@ Where an id is asked for, `NEWEST` stands for one above all others.
 
 import numpy as np
 
-from lser.compiled import Num, inlined, kernel, prefetch, slide
+from lser.compiled import Num, inlined, inner, prefetch, slide
 from lser.replay.index.blocks import (
     BLOCK,
     SLOT,
@@ -45,7 +45,7 @@ def seek_block(h: Header, bucket: Num, key: Num, newer: Num) -> Num:
     return max(low - 1, 0)
 
 
-@kernel
+@inner
 def seek_entry(h: Header, at: Num, count: Num, key: Num, newer: Num) -> Num:
     """The lower bound of (key, id) among the `count` entries from `at` on."""
     words, ids, low = arena(h), ids_of(h), at
@@ -67,7 +67,7 @@ def seek_entry(h: Header, at: Num, count: Num, key: Num, newer: Num) -> Num:
     return low - at
 
 
-@kernel
+@inner
 def insert(h: Header, bucket: Num, word: Num, newer: Num) -> None:
     """Put an entry of this id, or `NEWEST`, in its place; it must fit."""
     record, key = buckets(h)[bucket], word >> 32
@@ -90,7 +90,7 @@ def insert(h: Header, bucket: Num, word: Num, newer: Num) -> None:
         describe(h, bucket, b, at, count + 1)
 
 
-@kernel
+@inner
 def delete(h: Header, bucket: Num, b: Num, p: Num) -> None:
     """Take out the entry at position p of block b."""
     record = buckets(h)[bucket]
@@ -107,7 +107,7 @@ def delete(h: Header, bucket: Num, b: Num, p: Num) -> None:
         merge(h, bucket, b if b + 1 < record.blocks else b - 1)
 
 
-@kernel
+@inner
 def delete_entry(h: Header, bucket: Num, key: Num, identity: Num) -> None:
     """Take out the entry of this order key and id, which must be there."""
     # The search ends at the last block that begins with a better entry. An entry that is itself
@@ -140,7 +140,7 @@ def delete_worst(h: Header, bucket: Num) -> None:
     delete(h, bucket, b, block_at(h, bucket, b)[1] - 1)
 
 
-@kernel
+@inner
 def best(h: Header, bucket: Num, slots: Int64) -> None:
     """Write the slots of the best entries, best first; there must be as many."""
     words, blocks = arena(h), max(buckets(h)[bucket].blocks, 1)
@@ -158,7 +158,7 @@ def best(h: Header, bucket: Num, slots: Int64) -> None:
         done, b = done + count, b + 1
 
 
-@kernel
+@inner
 def by_rank(h: Header, bucket: Num, ranks: Int64) -> None:
     """Replace ranks in the order of a bucket (0: the best) by slots."""
     words, blocks = arena(h), max(buckets(h)[bucket].blocks, 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import as_floats, check_choice, check_count, check_number
-from lser.compiled import Num, unordered_kernel
+from lser.compiled import Num, UInt64, inner, kernel, unordered_kernel
 from lser.moments import Moments
 from lser.params import MemoryParams
 from lser.random import below
@@ -82,28 +82,10 @@ class AttentiveReplay(Memory):
         drawn = size if target is None else max(round(factor * size), size)
         if target is None or drawn == size:
             return self.rng.integers(len(self), size=size), None
-        shift, scale, direction = self._frame(target)
         state = np.array([self.rng.bit_generator.random_raw() >> 1], np.uint64)
-        slots, cosines = np.empty(drawn, np.int64), np.empty(drawn)
-        attend(self.store.rows, state, len(self), shift, scale, direction, slots, cosines)
-        least = np.partition(cosines, drawn - size)[drawn - size]
-        keep = cosines > least
-        ties = np.flatnonzero(cosines == least)  # the earlier ones are kept
-        keep[ties[: size - np.count_nonzero(keep)]] = True
-        return slots[keep], None
-
-    def _frame(self, query: Float32) -> tuple[Float64, Float64, Float64]:
-        """What turns x into features (x - shift) * scale, and the query's direction in them."""
-        if self.params.features == "standardised":
-            shift, scale = self._moments.mean, self._moments.scale
-        else:
-            shift, scale = np.zeros(len(query)), np.ones(len(query))
-        direction = (query - shift) * scale
-        largest = np.abs(direction).max(initial=0.0)
-        if largest > 0:
-            direction /= largest  # first, lest a square be too large
-            direction /= np.sqrt(np.sum(direction * direction))
-        return shift, scale, direction
+        slots = np.empty(size, np.int64)
+        attend(self.store.rows, len(self), *self._moments.parts, target, state, drawn, slots)
+        return slots, None
 
     def own_stats(self) -> dict[str, float]:
         """The present factor of candidates."""
@@ -119,26 +101,68 @@ class AttentiveReplay(Memory):
         self._moments = Moments.from_arrays(arrays)
 
 
+@inner
+def features_of(
+    count: Num, mean: Float64, squares: Float64, query: Float32
+) -> tuple[Float64, Float64, Float64]:
+    """What turns x into features (x - shift) * scale, and the query's direction in them.
+
+    Without statistics (a count of 0) features are observations as they are.
+    """
+    shift, scale = np.zeros(len(query)), np.ones(len(query))
+    direction, largest = np.empty(len(query)), 0.0
+    for j in range(len(query)):
+        if count > 0:
+            shift[j] = mean[j]
+            scale[j] = 1.0 / np.sqrt(squares[j] / count) if squares[j] > 0 else 0.0
+        direction[j] = (query[j] - shift[j]) * scale[j]
+        largest = max(largest, abs(direction[j]))
+    if largest > 0:
+        direction /= largest  # first, lest a square be too large
+        direction /= np.sqrt(np.sum(direction * direction))
+    return shift, scale, direction
+
+
 @unordered_kernel
+def cosine(row: Float32, shift: Float64, scale: Float64, direction: Float64) -> Num:
+    """The cosine of an observation's features to a direction; 0 for one without features."""
+    product, squares = 0.0, 0.0
+    for j in range(len(shift)):
+        feature = (row[j] - shift[j]) * scale[j]
+        product += feature * direction[j]
+        squares += feature * feature
+    return product / np.sqrt(squares) if squares > 0 else 0.0
+
+
+@kernel
 def attend(
     rows: Float32,
-    state: Any,
     stored: Num,
-    shift: Float64,
-    scale: Float64,
-    direction: Float64,
+    count: Int64,
+    mean: Float64,
+    squares: Float64,
+    query: Float32,
+    state: UInt64,
+    candidates: Num,
     slots: Int64,
-    cosines: Float64,
 ) -> None:
-    """Draw candidates into `slots`, with their observations' cosines to the query's direction."""
-    for i in range(len(slots)):
-        slots[i] = below(state, stored)
-        prefetch_row(rows, slots[i], len(shift))
-    for i in range(len(slots)):
-        row = rows[slots[i]]
-        product, squares = 0.0, 0.0
-        for j in range(len(shift)):
-            feature = (row[j] - shift[j]) * scale[j]
-            product += feature * direction[j]
-            squares += feature * feature
-        cosines[i] = product / np.sqrt(squares) if squares > 0 else 0.0
+    """Fill `slots` with the most similar of so many uniform draws, in the order drawn.
+
+    Of equally similar ones the earlier are kept.
+    """
+    drawn, cosines = np.empty(candidates, np.int64), np.empty(candidates)
+    for i in range(candidates):
+        drawn[i] = below(state, stored)
+        prefetch_row(rows, drawn[i], len(query))
+    shift, scale, direction = features_of(count[0], mean, squares, query)
+    for i in range(candidates):
+        cosines[i] = cosine(rows[drawn[i]], shift, scale, direction)
+    least = np.partition(cosines, candidates - len(slots))[candidates - len(slots)]
+    ties = len(slots) - np.sum(cosines > least)
+    kept = 0
+    for i in range(candidates):
+        tied = cosines[i] == least and ties > 0
+        if cosines[i] > least or tied:
+            slots[kept] = drawn[i]
+            kept += 1
+            ties -= tied

@@ -167,7 +167,7 @@ class LocalityReplay(Memory):
     def begin(self) -> None:
         """An empty index over the store's ids, and the encoder."""
         p = self.params
-        self.greedy = p.greedy
+        self.greedy = float(p.greedy)
         if self.encoder is None:
             self.encoder = _encoder(p, self.store.observation_dim, self.seed)
         discount = _DISCOUNT if p.discount is None else p.discount
@@ -185,6 +185,7 @@ class LocalityReplay(Memory):
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
         blind = index.rules.uniform or self.encoder.blind
+        self._asks = not (blind or isinstance(self.encoder, ConstantCode))
         self._code = ANY_CODE if blind else calls.HASH
         self._answers = self._hashed and not blind
         projection = self.encoder.projection if isinstance(self.encoder, SimHash) else None
@@ -305,7 +306,7 @@ class LocalityReplay(Memory):
         return self.index.pick(code, size, self.greedy), None
 
     def _checked(self, query: ArrayLike | None) -> Float32:
-        if self.index.rules.uniform:
+        if not self._asks:
             return _NO_QUERY
         if query is None:
             raise ValueError("query=None: this memory needs the current observation")
@@ -357,6 +358,7 @@ class LocalityReplay(Memory):
         own = {
             "encoder": encoder.config,
             "greedy": self.greedy,
+            "stale": self.stale,
             "counters": self.index.counters,
             "generator": self.index.generator,
         }
@@ -368,6 +370,7 @@ class LocalityReplay(Memory):
         kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
         self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
+        self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = Returns.from_arrays(self._returns.discount, arrays)
         index = BucketIndex(self.store.ids, self.params.rules())

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lser.replay import AttentiveReplay, sketch
-from lser.replay.draw import below
+from lser.random import below
+from lser.replay import AttentiveReplay
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 # Few values, so that rows repeat, lie in one line, have no direction, or differ in the last bits.
@@ -54,8 +54,9 @@ def test_it_keeps_the_candidates_nearest_by_cosine(features):
         if features == "standardised":
             table, target = standardise(observation, observation), standardise(query, observation)
         best = np.sort(cosine(table[drawn], target))[::-1][:16]
-        assert np.isin(batch.ids, drawn).all()
-        assert np.sort(cosine(table[batch.ids], target))[::-1] == pytest.approx(best, abs=1e-12)
+        slots = batch.ids % 200
+        assert np.isin(slots, drawn).all()
+        assert np.sort(cosine(table[slots], target))[::-1] == pytest.approx(best, abs=1e-12)
 
 
 @settings(max_examples=150, deadline=None)
@@ -77,7 +78,7 @@ def test_the_choice_is_that_of_brute_force_whatever_the_observations(data, dim, 
     assert chosen == pytest.approx(best, rel=0, abs=1e-12)
 
 
-def test_candidates_that_16_bits_cannot_tell_apart_are_told_apart():
+def test_candidates_that_differ_in_the_fifth_digit_are_told_apart():
     rng = np.random.default_rng(3)
     rows = (1 + 1e-5 * rng.normal(size=(1000, 20))).astype(np.float32)
     for features in ("raw", "standardised"):
@@ -89,7 +90,7 @@ def test_candidates_that_16_bits_cannot_tell_apart_are_told_apart():
             table, target = standardise(table, table), standardise(target, table)
         drawn = candidates_of(np.random.default_rng(0), 1000, 256)
         best = np.sort(np.argsort(-cosine(table[drawn], target), kind="stable")[:64])
-        assert replay.sample(64, rows[5]).ids.tolist() == drawn[best].tolist()
+        assert (replay.sample(64, rows[5]).ids % 1000).tolist() == drawn[best].tolist()
 
 
 @pytest.mark.parametrize("query", [[0.0, 0.0], [1.0, 2.0]])
@@ -98,56 +99,7 @@ def test_ties_go_to_the_candidates_drawn_first(query):
     rows, zero, flags = np.ones((50, 2)), np.zeros((50, 1)), np.zeros(50, dtype=bool)
     replay.extend(rows, zero, zero[:, 0], rows, flags, flags)
     drawn = candidates_of(np.random.default_rng(0), 50, 40)
-    assert replay.sample(10, query).ids.tolist() == drawn[:10].tolist()
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.data(), st.integers(1, 70), st.sampled_from([FLOATS, NEAR, st.floats(-3, 3, width=32)]))
-def test_a_sketch_bounds_the_cosine(data, dim, values):
-    rows = data.draw(arrays(np.float32, (8, dim), elements=values))
-    mean = data.draw(arrays(np.float32, dim, elements=values)).astype(np.float64)
-    scale = data.draw(arrays(np.float64, dim, elements=st.floats(1e-4, 1e4)))
-    target = np.random.default_rng(0).normal(size=dim)
-    target /= np.linalg.norm(target)
-    kept = sketch.blank(8, dim)
-    sketch.write(kept, 3, rows, dim)
-    assert kept.ctypes.data % 64 == 0
-    frame = np.zeros((3, kept.shape[1]), dtype=np.float32)
-    with np.errstate(over="ignore", under="ignore"):
-        frame[:, :dim] = scale, mean * scale, target
-    low, high = np.empty(8, dtype=np.float32), np.empty(8, dtype=np.float32)
-    sketch.bounds(kept, np.arange(3, 11) % 8, *frame, low, high)
-    exact = cosine((rows - mean) * scale, target)
-    assert (low <= exact).all()
-    assert (exact <= high).all()
-
-
-def test_a_sketch_bounds_the_cosine_where_rounding_does_its_worst():
-    """Up and down by 2**-8, against a direction across: the cosine moves by as much."""
-    up, down = 1 + 0.999 * 2**-8, 1 + 1.001 * 2**-8
-    rows = np.array([[up, down], [down, up], [-up, down], [up, -down]], dtype=np.float32)
-    kept = sketch.blank(4, 2)
-    sketch.write(kept, 0, rows, 2)
-    for target in ([0.5**0.5, -(0.5**0.5)], [0.5**0.5, 0.5**0.5]):
-        frame = np.zeros((3, kept.shape[1]), dtype=np.float32)
-        frame[0, :2], frame[2, :2] = 1, target
-        low, high = np.empty(4, dtype=np.float32), np.empty(4, dtype=np.float32)
-        sketch.bounds(kept, np.arange(4), *frame, low, high)
-        exact = cosine(rows.astype(np.float64), np.array(target))
-        assert (low <= exact).all()
-        assert (exact <= high).all()
-        assert np.abs(exact - (low + high) / 2).max() > 0.9 * 2**-8
-
-
-def test_a_sketch_of_ordinary_features_is_close():
-    rows = np.random.default_rng(0).normal(size=(100, 91)).astype(np.float32)
-    kept = sketch.blank(100, 91)
-    sketch.write(kept, 0, rows, 91)
-    frame = np.zeros((3, kept.shape[1]), dtype=np.float32)
-    frame[0, :91], frame[2, 0] = 1, 1
-    low, high = np.empty(100, dtype=np.float32), np.empty(100, dtype=np.float32)
-    sketch.bounds(kept, np.arange(100), *frame, low, high)
-    assert (high - low).max() < 0.01
+    assert (replay.sample(10, query).ids % 50).tolist() == drawn[:10].tolist()
 
 
 def test_candidates_fall_to_the_batch_over_the_first_draws():
@@ -168,7 +120,8 @@ def test_draws_are_uniform_at_the_end_and_without_a_query(annealed):
         replay.sample(1, observation[0])
     counts = np.zeros(20)
     for _ in range(500):
-        counts += np.bincount(replay.sample(8, observation[0] if annealed else None).ids, None, 20)
+        batch = replay.sample(8, observation[0] if annealed else None)
+        counts += np.bincount(batch.ids % 20, None, 20)
     assert counts.min() > 140  # 200 expected, deviation 14
     assert counts.max() < 260
 

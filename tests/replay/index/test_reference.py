@@ -1,13 +1,14 @@
-"""Random traffic through `LocalityReplay` and its literal twin gives the same memory and draws."""
+"""Random traffic leaves `LocalityReplay` and the plain reference with the same memory and draws."""
 
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from traffic import contents_of
-from twin import Twin, code_of
 
-from lser.replay import LocalityReplay, SimHash, blocks
+from lser.replay import LocalityReplay
+from lser.replay.index.blocks import WIDE
+from lser.replay.index.reference import ReferenceLSER, code_of
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking takes minutes
 VALUES = st.sampled_from([0.0, 0.0, 1.0, -1.0, 2.0, 0.5, -0.0, 1e-30, -3e38, 3e38])
@@ -44,45 +45,52 @@ def block(rows, dim):
 
 @settings(max_examples=250, deadline=None, phases=PHASES)
 @given(traffic())
-def test_contents_and_greedy_batches_are_the_twins(case):
+def test_contents_and_greedy_batches_are_those_of_the_reference(case):
     dim, bits, options, steps = case
     capacity, rest = options["capacity"], {k: v for k, v in options.items() if k != "capacity"}
     replay = LocalityReplay(capacity, dim, 1, bits=bits, greedy=1, seed=3, **rest)
-    twin = Twin(capacity, **rest)
-    planes = SimHash(dim, bits=bits, seed=3).hyperplanes
-    follow(replay, twin, planes, steps)
+    follow(replay, ReferenceLSER(capacity, **rest), steps)
 
 
-def follow(replay, twin, planes, steps):
+def follow(replay, reference, steps):
     """Both memories through all steps, compared after each; then their contents."""
-    dim = replay._store.observation_dim
+    dim, planes = replay.store.observation_dim, replay.encoder.hyperplanes.tolist()
+    rows_by_id = {}
     for rows, query, count, by_row in steps:
         arrays = block(rows, dim)
         streams = np.arange(len(rows)) if by_row else np.array([r[4] for r in rows], np.int64)
-        contents = [tuple(r) for r in replay._store.pack(*arrays).tolist()]
-        codes = [code_of(planes, s) for s in arrays[0]]
-        expected = twin.extend(codes, arrays[2], arrays[4] | arrays[5], contents, streams)
+        codes = [code_of(planes, s) for s in arrays[0].tolist()]
+        ended = (arrays[4] | arrays[5]).tolist()
+        expected = reference.extend(codes, arrays[2].tolist(), ended, streams.tolist())
         given_streams = {} if by_row else {"streams": streams}
         assert replay.extend(*arrays, **given_streams).tolist() == expected
+        rows_by_id |= zip(expected, map(tuple, replay.store.pack(*arrays).tolist()), strict=True)
         replay.check()
-        assert (len(replay), replay.dropped) == (len(twin), twin.dropped)
-        if len(twin):
-            batch = replay.sample(count, np.array(query, np.float32))
-            code = code_of(planes, np.array(query, np.float32))
-            assert batch.ids.tolist() == twin.greedy(code, count)
-    assert contents_of(replay) == twin.contents()
+        assert (len(replay), replay.dropped) == (reference.size, reference.dropped)
+        if reference.size:
+            asked = np.array(query, np.float32)
+            drawn = reference.top(code_of(planes, asked.tolist()), count)
+            assert replay.sample(count, asked).ids.tolist() == [id_of(replay, h) for h in drawn]
+    held = {
+        code: [(id_of(replay, h), rows_by_id[id_of(replay, h)]) for h in bucket]
+        for code, bucket in reference.buckets.items()
+    }
+    assert contents_of(replay) == held
+
+
+def id_of(replay, held):
+    return held.write * replay.capacity + held.slot
 
 
 @pytest.mark.parametrize("unseen", ["drop", "evict"])
 @pytest.mark.parametrize("order", ["reward", "return"])
 @pytest.mark.parametrize("store", ["reward", "fifo"])
 @pytest.mark.parametrize("rewards", ["ties", "any", "rising", "falling"])
-def test_buckets_of_many_blocks_are_the_twins(unseen, order, store, rewards):
+def test_buckets_of_many_blocks_are_those_of_the_reference(unseen, order, store, rewards):
     rng, dim = np.random.default_rng(len(unseen + order + store)), 3
     options = {"unseen": unseen, "order": order, "store": store}
     for bits, capacity in ((1, 500), (3, 1800)):
         replay = LocalityReplay(capacity, dim, 1, bits=bits, greedy=1, seed=3, **options)
-        twin, planes = Twin(capacity, **options), SimHash(dim, bits=bits, seed=3).hyperplanes
         steps = []
         for step in range(2 * capacity // 40):
             reward = {
@@ -95,5 +103,5 @@ def test_buckets_of_many_blocks_are_the_twins(unseen, order, store, rewards):
             flags = rng.random((2, 80)) < 0.3
             rows = list(zip(seen, reward, *flags, rng.integers(0, 4, 80), strict=True))
             steps.append((rows, seen[0], int(rng.integers(1, 200)), bool(step % 2)))
-        follow(replay, twin, planes, steps)
-        assert max(replay._buckets.sizes()) > 3 * blocks.WIDE
+        follow(replay, ReferenceLSER(capacity, **options), steps)
+        assert max(replay.index.sizes()) > 3 * WIDE

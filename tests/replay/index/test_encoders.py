@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
-from twin import code_of
 
 from lser.replay import E2LSH, SimHash
+from lser.replay.index.reference import code_of
 
 RNG = np.random.default_rng(0)
 
@@ -16,7 +16,9 @@ def test_a_simhash_bit_is_the_sign_of_its_projection(bits):
     x = RNG.standard_normal((50, 5)).astype(np.float32)
     x[0] = 0
     assert encoder.hyperplanes.shape == (bits, 5)
-    assert encoder.encode(x).tolist() == [code_of(encoder.hyperplanes, s) for s in x]
+    assert encoder.encode(x).tolist() == [
+        code_of(encoder.hyperplanes.tolist(), s) for s in x.tolist()
+    ]
     assert encoder.encode(x)[0] == 0
 
 
@@ -67,15 +69,16 @@ def test_statistics_freeze_after_the_warm_up(features):
 def test_cells_are_floors_of_shifted_projections(norm):
     encoder = E2LSH(4, functions=3, width=2.0, norm=norm, seed=5)
     x = RNG.standard_normal((30, 4)).astype(np.float32)
-    vectors, offsets = encoder._vectors[:, :3], encoder._offsets
-    want = np.floor((x.astype(float) @ vectors + offsets) / 2.0)
+    arrays = encoder.state().arrays
+    directions, offsets = arrays["encoder_planes"][:3], arrays["encoder_offsets"]
+    want = np.floor((x.astype(float) @ directions.T + offsets) / 2.0)
     np.testing.assert_array_equal(encoder.cells(x), want)
     assert ((offsets >= 0) & (offsets < 2)).all()
 
 
 def test_neighbouring_cells_differ_in_one_bit_of_the_code():
     encoder = E2LSH(1, functions=1, width=1.0, seed=0)
-    step = 1 / abs(encoder._vectors[0, 0])
+    step = 1 / abs(encoder.state().arrays["encoder_planes"][0, 0])
     x = (np.arange(200) * step * 0.25)[:, None]
     cells, codes = encoder.cells(x)[:, 0], encoder.encode(x)
     for k in range(199):

@@ -20,7 +20,7 @@ def test_draws_follow_priority_to_the_power_of_alpha():
     expected = (np.abs(errors) + 1e-6) ** 0.6
     counts = np.zeros(10)
     for _ in range(3000):  # one at a time, so that draws are independent
-        counts[replay.sample(1).ids] += 1
+        counts[replay.sample(1).ids % 10] += 1
     keep = expected / expected.sum() * 3000 > 5
     share = expected[keep] / expected[keep].sum() * counts[keep].sum()
     assert chisquare(counts[keep], share).pvalue > 0.001
@@ -31,7 +31,7 @@ def test_a_batch_takes_one_draw_from_each_equal_share_of_the_total():
     replay, ids = filled(4, alpha=1.0, offset=1e-12)
     replay.update(ids, [1.0, 2.0, 4.0, 1.0])
     for _ in range(50):
-        assert np.bincount(replay.sample(8).ids).tolist() == [1, 2, 4, 1]
+        assert np.bincount(replay.sample(8).ids % 4).tolist() == [1, 2, 4, 1]
 
 
 @pytest.mark.parametrize("draws", [0, 50, 100, 500])
@@ -46,8 +46,8 @@ def test_weights_are_the_closed_form_over_the_largest_of_the_batch(draws):
     assert replay.stats()["beta"] == pytest.approx(beta)
     batch = replay.sample(64)
     weights = (6 * priority / priority.sum()) ** -beta
-    expected = weights[batch.ids] / weights[batch.ids].max()
-    assert batch.weights == pytest.approx(expected, rel=1e-6)
+    drawn = weights[batch.ids % 6]
+    assert batch.weights == pytest.approx(drawn / drawn.max(), rel=1e-6)
 
 
 def test_new_transitions_get_the_largest_priority_seen():

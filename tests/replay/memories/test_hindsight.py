@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from lser.replay import HindsightReplay
-from lser.replay.links import later, link, new_links
+from lser.replay.memories.hindsight import later, link, new_links
 
 
 def add(replay, goal, reward, terminated=False, truncated=False, streams=None):
-    """One block; observation: its id and the goal as shown, next observation: 100 and its goal."""
+    """One block; observations hold the size before and the goal, next ones 100 and any goal."""
     reward = np.asarray(reward, dtype=np.float32)
     count = len(reward)
-    shown = np.broadcast_to(goal, count) * replay.goal_scale
+    shown = np.broadcast_to(goal, count) * scale_of(replay)
     first = replay.stats()["size"] + np.arange(count)
     observation = np.stack((first, shown), axis=1)
     following = np.stack((np.full(count, 100.0), replay.goals[0] * np.ones(count)), axis=1)
@@ -20,11 +20,15 @@ def add(replay, goal, reward, terminated=False, truncated=False, streams=None):
     return replay.extend(observation, np.zeros((count, 1)), reward, following, *flags, streams)
 
 
-def goals_drawn(replay, identity, draws=4000):
-    """The goals that copies of one transition are given."""
+def scale_of(replay):
+    return replay.shown[-1] / replay.goals[-1]
+
+
+def goals_drawn(replay, write, draws=4000):
+    """The goals that copies of one transition, by the number of its write, are given."""
     batch = replay.sample(draws)
-    shown = batch.observation[batch.ids == identity, -1]
-    return {round(float(g) / replay.goal_scale, 3) for g in shown}
+    shown = batch.observation[batch.ids // replay.capacity == write, -1]
+    return {round(float(g / scale_of(replay)), 3) for g in shown}
 
 
 def test_relabelled_by_hand():
@@ -39,7 +43,7 @@ def test_relabelled_by_hand():
     assert goals_drawn(replay, 3) == {10}
     batch = replay.sample(1000)
     goal = batch.observation[:, -1] * 10
-    raw = np.array([0, 3, 7, 12])[batch.ids]
+    raw = np.array([0, 3, 7, 12])[batch.ids // 10]
     assert np.array_equal(batch.reward, raw >= np.round(goal))
     assert np.array_equal(batch.next_observation[:, -1], batch.observation[:, -1])
     assert (batch.next_observation[:, 0] == 100).all()
@@ -50,8 +54,9 @@ def test_without_relabelling_the_reward_is_whether_the_own_goal_was_reached():
     for goal in range(1, 11):  # tenths are not exact in float32; the comparison is
         add(replay, goal, [goal - 1, goal, goal + 1], True)
     batch = replay.sample(2000)
-    assert np.array_equal(batch.reward, batch.ids % 3 >= 1)
-    assert np.allclose(batch.observation[:, -1] * 10, batch.ids // 3 + 1)
+    writes = batch.ids // 30
+    assert np.array_equal(batch.reward, writes % 3 >= 1)
+    assert np.allclose(batch.observation[:, -1] * 10, writes // 3 + 1)
 
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
@@ -80,7 +85,7 @@ def test_later_steps_are_equally_likely():
     for reward in range(1, 6):
         add(replay, 5, [reward])
     batch = replay.sample(20_000)
-    goals = np.round(batch.observation[batch.ids == 1, -1] * 10).astype(int)
+    goals = np.round(batch.observation[batch.ids // 10 == 1, -1] * 10).astype(int)
     assert chisquare(np.bincount(goals)[2:]).pvalue > 0.001
 
 
@@ -142,7 +147,7 @@ rows = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_siz
 
 @settings(max_examples=100, deadline=None)
 @given(capacity=st.integers(1, 25), rows=rows, point=st.floats(0, 1, exclude_max=True))
-def test_links_agree_with_a_naive_twin_under_random_traffic(capacity, rows, point):
+def test_links_agree_with_lists_of_sessions_under_random_traffic(capacity, rows, point):
     links, sessions, last = new_links(capacity), [], {}
     for identity, (stream, end) in enumerate(rows):
         previous = last.pop(stream, -1)

@@ -1,0 +1,32 @@
+"""The committed records, and what they say, computed once."""
+
+from functools import cache
+from pathlib import Path
+
+from lser.experiments import records
+from lser.report.findings import Finding, StudyFindings, find_out
+from lser.report.panels import studies
+
+RESULTS = Path(__file__).resolve().parent
+SEED = 0  # of the bootstrap
+
+
+def found() -> list[records.Record]:
+    """Every committed record that is reported; tuning, on seeds of its own, has a table apart."""
+    return [record for record in records.find(RESULTS) if record.study != "tuning"]
+
+
+@cache
+def findings() -> list[StudyFindings]:
+    """What the committed records say."""
+    return find_out(studies(found()), seed=SEED)
+
+
+def panel_of(study_name: str, simulator: str, setting: str = "") -> Finding:
+    """The panel of one study on one simulator, in one setting where it has several."""
+    for study in findings():
+        for one in study.panels:
+            key = (study.study.name, one.panel.simulator, one.panel.setting)
+            if key == (study_name, simulator, setting):
+                return one
+    raise ValueError(f"no record of {study_name} on {simulator}, {setting}")

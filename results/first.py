@@ -1,0 +1,117 @@
+"""What a reader meets first: one sentence, one table, the paper's claims, one figure."""
+
+import json
+
+from committed import RESULTS, findings, panel_of
+from words import confirmation, confirmed
+
+from lser.report.claims import claims_table
+from lser.report.overview import in_one_sentence, overview
+from lser.report.stats import Interval
+from lser.report.style import interval
+
+ANSWER = (
+    "Replay in order of reward helps on VirtualTaobao for a while, that locality helps has not "
+    "been shown, and on interest evolution LSER does harm."
+)
+
+
+def evidence() -> str:
+    """The numbers behind `ANSWER`; an error where they no longer carry it."""
+    taobao, longest = (
+        panel_of("comparison", "virtual-taobao", f"{sessions} sessions")
+        for sessions in ("15,000", "90,000")
+    )
+    sure, top = confirmed(taobao), taobao.against("lser", "reward-top")
+    last = longest.against("lser", "uniform")
+    interest = panel_of("comparison", "interest-evolution").measured("lser")
+    assert top is not None
+    assert last is not None
+    assert interest is not None
+    assert interest.reward_versus is not None
+    harm = interest.reward_versus
+    if [p.verdict for p in (sure, top, last, harm)] != ["above", "open", "open", "below"]:
+        raise ValueError("the records no longer say what ANSWER says")
+    return (
+        f"At 15,000 sessions {confirmation(taobao)}; reward order without any hash does at least "
+        f"as well (LSER minus reward-top {_signed(top.difference)}); at the paper's 90,000 "
+        f"sessions the lead is not there ({_signed(last.difference)}); and on interest evolution "
+        f"LSER minus uniform is {_signed(harm.difference)} in the reward per step that it is "
+        "trained for."
+    )
+
+
+def _signed(value: Interval) -> str:
+    return interval(value, sign=True)
+
+
+def first_screen() -> str:
+    """The first screen: the sentence, the table, the claims, one figure."""
+    table, claims = overview(findings()), claims_table(findings())
+    assert table is not None
+    assert claims is not None
+    return "\n".join(
+        [
+            f"**{ANSWER}** {evidence()}",
+            "",
+            in_one_sentence(table),
+            "",
+            table.table.markdown(),
+            table.table.caption,
+            *table.table.notes,
+            "",
+            "**The paper's claims, one by one**",
+            "",
+            claims.markdown(),
+            claims.caption,
+            "",
+            _picture("figures"),
+        ]
+    )
+
+
+def _picture(folder: str) -> str:
+    panel = panel_of("comparison", "virtual-taobao", "15,000 sessions").panel
+    return (
+        f"![Every memory on VirtualTaobao]({folder}/{panel.name}-curves.svg)\n\nLines are "
+        "interquartile means, faint ones single runs, bands bootstrap intervals; dotted: random "
+        "actions, dashed: the best policy known."
+    )
+
+
+def headline() -> str:
+    """The front page: the sentence, the picture and the table."""
+    table = overview(findings())
+    assert table is not None
+    return "\n".join(
+        [
+            f"**{ANSWER}** {evidence()}",
+            "",
+            _picture("results/figures"),
+            "",
+            table.table.markdown(),
+            table.table.caption,
+            *table.table.notes,
+            "",
+            "[The paper's claims one by one, all results, how they came about and the commands "
+            "behind them](results/README.md).",
+        ]
+    )
+
+
+def history() -> str:
+    """What was looked at before, and what was replaced."""
+    lines = ["| what | commit | what was seen | what was done then |", "|---|---|---|---|"]
+    lines += [f"| {e['what']} | {e['when']} | {e['seen']} | {e['then']} |" for e in _entries()]
+    return "\n".join(lines)
+
+
+def notes() -> list[str]:
+    """The same for the report's page."""
+    first = "How these results came about: what was looked at before, or replaced."
+    return [first, *(f"{e['what']} ({e['when']}): {e['seen']}; {e['then']}." for e in _entries())]
+
+
+def _entries() -> list[dict[str, str]]:
+    entries: list[dict[str, str]] = json.loads((RESULTS / "history.json").read_text())
+    return entries

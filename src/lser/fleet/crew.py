@@ -1,0 +1,324 @@
+"""A few seats in one process: their users, memories and evaluations; the learner is elsewhere.
+
+The learner's process and its crews take turns by messages:
+
+    Prepare  -> Ready          observations are on the board, batches drawn
+    Act      -> Ready          actions taken and stored, the next step prepared
+    Hear     -> Hear           TD errors heard and the next batches drawn, where memories wait for
+                               them; Act's Ready follows the last of a step
+    Give     -> Ready          evaluations that could not wait are done, the next step prepared
+    Save     -> Save           checkpoints written
+    Close    -> Close          finished runs completed, the others marked as stopped
+"""
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+
+from lser.agents.learner import Learner, Member
+from lser.agents.minibatch import BatchShape, HostBatches
+from lser.agents.stack import kind
+from lser.experiments.experiment import from_json
+from lser.experiments.progress import ProgressFile
+from lser.experiments.run import Run
+from lser.experiments.study import Job
+from lser.fleet.board import Board, Shape
+from lser.fleet.seat import Seat
+from lser.types import Float32
+
+States = dict[int, dict[str, Any]]  # of learners, by slot
+
+
+class Joined(NamedTuple):
+    """What the learner's process must know of one seat; None in place of it if it failed."""
+
+    kind: tuple[object, ...]
+    learner_type: type[Learner]
+    observation_dim: int
+    member: Member
+    state: dict[str, Any]
+    waits: bool
+    running: bool
+
+
+@dataclass
+class Prepare:
+    """Get ready for the first step, or for the next after a pause."""
+
+
+@dataclass
+class Act:
+    """The actions are on the board; with `hold` the next step is not prepared."""
+
+    hold: bool = False
+    actors: dict[int, Float32] = field(default_factory=dict)  # for evaluations, by slot
+    states: States = field(default_factory=dict)  # of runs that had their sessions
+
+
+@dataclass
+class Hear:
+    """The TD errors of this turn are on the board."""
+
+    turn: int
+
+
+@dataclass
+class Give:
+    """The actors that evaluations wait for."""
+
+    actors: dict[int, Float32]
+
+
+@dataclass
+class Save:
+    """Write checkpoints of these learners' runs."""
+
+    states: States
+
+
+@dataclass
+class Close:
+    """End: complete the runs that had their sessions, mark the others as stopped."""
+
+    states: States
+
+
+class Ready(NamedTuple):
+    """The step is prepared, unless it was held or `blocked`."""
+
+    actors: list[int]  # slots that want theirs for an evaluation
+    ended: list[int]  # slots that had their sessions
+    blocked: bool = False  # the evaluations cannot wait
+    failed: tuple[int, ...] = ()
+
+
+class Crew:
+    """The seats of some jobs; a seat that fails ends alone, with its error in its record."""
+
+    def __init__(self, jobs: Sequence[Job], device: str) -> None:
+        """Build the jobs' runs; those that cannot be built fail."""
+        self.seats: list[Seat | None] = []
+        self._device = device
+        for job in jobs:
+            self.seats.append(self._seat(job))
+        self._board: Board | None = None
+        self._batches: list[HostBatches] = []
+        self._step = 0
+        self._held = False
+        self._evaluator = ThreadPoolExecutor(1)
+        self._evaluations: list[tuple[Seat, Future[None]]] = []
+        self._completed: set[int] = set()
+        self._waiting_since = perf_counter()
+
+    def _seat(self, job: Job) -> Seat | None:
+        run = Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command)
+        run.recorder.meta["engine"] = f"fleet on {self._device}"
+        try:
+            seat = Seat(run, ProgressFile(Path(job.folder), every=5.0))
+            seat.open()
+        except Exception as error:
+            run.recorder.fail(error)
+            return None
+        return seat
+
+    def joined(self) -> list[Joined | None]:
+        """What the learner's process must know of every seat."""
+        return [None if seat is None else _joined(seat) for seat in self.seats]
+
+    def sit(self, slots: Sequence[int | None], board: Board, batch: BatchShape) -> None:
+        """Take the places `slots` on the board; None for seats that have none."""
+        for seat, slot in zip(self.seats, slots, strict=True):
+            if seat is not None and slot is not None:
+                seat.slot = slot
+        kept = zip(self.seats, slots, strict=True)
+        self.seats = [seat if slot is not None else None for seat, slot in kept]
+        self._board = board
+        self._batches = [
+            HostBatches(batch, torch.from_numpy(buffer[: batch.floats])) for buffer in board.batches
+        ]
+
+    def answer(self, message: Any) -> list[Any]:
+        """Do what a message asks for; the replies."""
+        self._note_waiting()
+        try:
+            match message:
+                case Prepare():
+                    return [self._prepare()]
+                case Act():
+                    return self._act(message)
+                case Hear():
+                    return [message, *self._hear()]
+                case Give():
+                    return [self._give(message)]
+                case Save():
+                    self._save(message)
+                case Close():
+                    self._close(message)
+        finally:
+            self._waiting_since = perf_counter()
+        return [type(message)({})]
+
+    @property
+    def board(self) -> Board:
+        """The board, once seats have been taken."""
+        assert self._board is not None
+        return self._board
+
+    def _running(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat is not None and seat.running]
+
+    def _each(self, seats: Sequence[Seat], work: Any) -> None:
+        """Do `work` for every seat; one that fails ends, and only that."""
+        for seat in seats:
+            try:
+                work(seat)
+            except Exception as error:
+                self._fail(seat, error)
+
+    def _fail(self, seat: Seat, error: BaseException) -> None:
+        seat.running = False
+        seat.run.recorder.fail(error)
+        self._completed.add(seat.slot)
+        self.board.due[seat.slot] = self.board.running[seat.slot] = 0
+
+    def _prepare(self) -> Ready:
+        board = self.board
+        for seat in self.seats:
+            if seat is not None:
+                board.due[seat.slot] = 0
+        self._each(self._running(), lambda s: s.prepare(board, self._batches, self._step))
+        return self._ready()
+
+    def _ready(self, *, blocked: bool = False) -> Ready:
+        board, ended = self.board, []
+        for seat in self.seats:
+            if seat is None:
+                continue
+            board.running[seat.slot] = seat.running
+            board.steps[seat.slot] = seat.run.progress.steps
+            board.sessions[seat.slot] = seat.run.progress.sessions
+            if seat.run.complete and seat.slot not in self._completed:
+                ended.append(seat.slot)
+        wanting = [seat.slot for seat in self._running() if seat.wants_actor]
+        return Ready(wanting, ended, blocked)
+
+    def _act(self, message: Act) -> list[Ready]:
+        for seat in self._running():
+            if seat.slot in message.actors:
+                self._evaluate_later(seat, message.actors[seat.slot])
+        self._complete(message.states)
+        self._held = message.hold
+        actions = self.board.actions
+        self._each(self._running(), lambda s: s.act(actions[s.slot].copy()))
+        return self._after_step()
+
+    def _hear(self) -> list[Ready]:
+        board = self.board
+        waiting = [seat for seat in self._running() if seat.awaits]
+        self._each(waiting, lambda s: s.hear(board, self._batches, self._step))
+        return self._after_step() if waiting else []
+
+    def _after_step(self) -> list[Ready]:
+        """Get on once everything is stored; nothing is said while errors are awaited."""
+        if any(seat.awaits for seat in self._running()):
+            return []
+        self._step += 1
+        if any(seat.wants_actor and seat.evaluates_at_once for seat in self._running()):
+            return [self._ready(blocked=True)]
+        return [self._ready() if self._held else self._prepare()]
+
+    def _give(self, message: Give) -> Ready:
+        asking = [seat for seat in self._running() if seat.slot in message.actors]
+        self._each(asking, lambda s: s.evaluation(message.actors[s.slot])())
+        return self._ready() if self._held else self._prepare()
+
+    def _evaluate_later(self, seat: Seat, actor: Float32) -> None:
+        """In a thread beside the steps: they need not wait for it."""
+        self._evaluations.append((seat, self._evaluator.submit(seat.evaluation(actor))))
+        self._collect(wait=False)
+
+    def _complete(self, states: States) -> None:
+        for seat in self.seats:
+            if seat is not None and seat.slot in states:
+                self._completed.add(seat.slot)
+                work = self._evaluator.submit(seat.finish, states[seat.slot])
+                self._evaluations.append((seat, work))
+
+    def _collect(self, *, wait: bool) -> None:
+        """Notice evaluations that are done or, with `wait`, all; an error ends its run."""
+        left = []
+        for seat, work in self._evaluations:
+            if not wait and not work.done():
+                left.append((seat, work))
+            elif (error := work.exception()) is not None:
+                self._fail(seat, error)
+        self._evaluations = left
+
+    def _save(self, message: Save) -> None:
+        self._collect(wait=True)
+        states = message.states
+        self._each(self._running(), lambda s: s.checkpoint(states[s.slot]))
+
+    def _close(self, message: Close) -> None:
+        self._complete(message.states)
+        self._collect(wait=True)
+        self._evaluator.shutdown()
+        for seat in self._running():
+            seat.run.recorder.pause()
+
+    def _note_waiting(self) -> None:
+        """Waiting for the learner counts towards learning, in equal parts."""
+        running = self._running()
+        share = (perf_counter() - self._waiting_since) / max(1, len(running))
+        for seat in running:
+            seat.run.progress.times["learn"] += share
+
+
+def _joined(seat: Seat) -> Joined:
+    agent = seat.agent
+    return Joined(
+        (*kind(agent), *pace(seat.run)),
+        agent.learner_type,
+        agent.observation_dim,
+        agent.member,
+        agent.learner.state_dict(),
+        seat.waits,
+        seat.running,
+    )
+
+
+def pace(run: Run) -> tuple[float, ...]:
+    """What else runs of a fleet must have in common."""
+    experiment = run.experiment
+    rate = experiment.updates_per_step
+    return experiment.users, experiment.batch_size, rate, experiment.learning_starts
+
+
+def work(connection: Any, jobs: Sequence[Job], device: str) -> None:
+    """A crew's process: answer messages until the end, or until the learner's process is gone."""
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the learner's process says when to stop
+    torch.set_num_threads(1)
+    sys.setswitchinterval(1e-3)  # evaluations must not keep the steps waiting
+    crew = Crew(jobs, device)
+    try:
+        connection.send(crew.joined())
+        slots, shape, name, batch = connection.recv()
+        board = Board(Shape(*shape), name=name)
+        crew.sit(slots, board, batch)
+        while True:
+            message = connection.recv()
+            for reply in crew.answer(message):
+                connection.send(reply)
+            if isinstance(message, Close):
+                return
+    except (EOFError, BrokenPipeError):
+        return

@@ -1,0 +1,166 @@
+"""The first screen: shares of the possible with verdicts, and the paper's claims."""
+
+import dataclasses
+
+import pytest
+import synthetic
+
+from lser.experiments.records import Record
+from lser.experiments.studies import REWARD, scale_of
+from lser.report.claims import claims_table
+from lser.report.findings import find_out
+from lser.report.overview import Overview, in_one_sentence, overview
+from lser.report.panels import studies
+from lser.report.sentences import no_control, unlearned
+from lser.report.table import Table
+
+TAOBAO = {"name": "virtual-taobao"}
+
+
+def run(memory: str, seed: int, score: float, **settings: object) -> Record:
+    found = synthetic.record("comparison", memory, seed, level=0.5, **settings)
+    assert found.final is not None
+    found.final.update(metric=score, reward=12 * score)
+    return found
+
+
+def first(runs: list[Record]) -> Overview:
+    found = overview(find_out(studies(runs)))
+    assert found is not None
+    return found
+
+
+def claims(runs: list[Record]) -> dict[str, str]:
+    table = claims_table(find_out(studies(runs)))
+    assert isinstance(table, Table)
+    return {row[0].partition(" (")[0]: row[1] for row in table.rows}
+
+
+def test_a_share_is_the_way_from_random_to_best() -> None:
+    scale = scale_of({"simulator": TAOBAO}, "ctr")
+    assert scale is not None
+    assert scale.share(scale.random.score) == 0
+    assert scale.share(scale.best.score) == 1
+    assert scale.score(scale.share(0.4)) == pytest.approx(0.4)
+    clicks = scale_of({"simulator": TAOBAO}, REWARD)
+    assert clicks is not None
+    assert clicks.share(4.0) == pytest.approx(scale.share(0.4))
+
+
+def test_other_settings_than_the_known_ones_have_no_scale() -> None:
+    world = {"name": "bazaar", "sparsity": 0.02, "state_dependence": 0.5}
+    assert scale_of({"simulator": world}, "ctr") is not None
+    assert scale_of({"simulator": {**world, "sparsity": 0.03}}, "ctr") is None
+    assert scale_of({"simulator": {**world, "drift": 0.3}}, "ctr") is None
+    assert scale_of({"simulator": TAOBAO}, "quality") is None
+    assert scale_of({"simulator": "bazaar"}, "ctr") is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "reading", "sign"),
+    [
+        ([0.90, 0.91, 0.92, 0.90], "above", "▲"),
+        ([0.10, 0.11, 0.12, 0.10], "below", "▼"),
+        ([0.70, 0.31, 0.62, 0.40], "open", ""),
+    ],
+)
+def test_cells_carry_the_verdict(scores: list[float], reading: str, sign: str) -> None:
+    runs = [run("lser", seed, score) for seed, score in enumerate(scores)]
+    runs += [run("uniform", seed, 0.5 + 0.01 * seed) for seed in range(4)]
+    found = first(runs)
+    assert found.readings["lser"] == [reading]
+    assert found.table.columns == ("where", "LSER", "uniform")
+    assert found.table.rows[0][1].endswith(sign or "0.50")
+    assert found.table.marks[0] == ("", reading, "reference")
+
+
+def test_holm_goes_over_the_whole_table() -> None:
+    lead = (0.10, 0.04, 0.13, 0.06)  # p = .026 alone
+    runs = [run("uniform", seed, 0.5) for seed in range(4)]
+    runs += [run("lser", seed, 0.5 + more) for seed, more in enumerate(lead)]
+    assert first(runs).readings["lser"] == ["above"]
+    others = [run(name, seed, 0.5 + 0.1 * (-1) ** seed) for name in ("per", "aer", "her")
+              for seed in range(4)]  # fmt: skip
+    found = first([*runs, *others])
+    assert found.readings["lser"] == ["above?"]
+    assert found.tests == 4
+    assert in_one_sentence(found) == (
+        "LSER ends above uniform replay in 1 of 1 row of the table and below it in 0; after Holm's "
+        "correction over its 4 comparisons, in 0 and in 0."
+    )
+
+
+def test_a_trained_objective_of_its_own_has_a_row_of_its_own() -> None:
+    world = {"name": "interest-evolution"}
+    runs = []
+    for name, reward in (("lser", 2.0), ("uniform", 2.3)):
+        for seed in range(4):
+            one = run(name, seed, -0.5 + 0.1 * seed, simulator=world)
+            one.final.update(reward=50 * (reward + 0.01 * seed), length=50.0)
+            runs.append(one)
+    runs[2].final["reward"] += 0.5
+    table = first(runs).table
+    assert [row[0].rpartition(", ")[2].rstrip(" †") for row in table.rows] == [
+        "quality", "reward per step (trained on)",
+    ]  # fmt: skip
+    assert [marks[1] for marks in table.marks] == ["open", "below"]
+    answers = claims(runs)
+    assert answers["LSER is better on interest evolution"] == "does not hold"
+
+
+def test_a_platform_where_nothing_was_learned_says_so() -> None:
+    runs = []
+    for seed in range(4):
+        one = run("lser", seed, 0.012 + 0.001 * (seed % 2), simulator={"name": "recogym"})
+        start = {**synthetic.line(0, 0.0125), "updates": 0}
+        runs.append(dataclasses.replace(one, curve=[start, *one.curve]))
+        runs.append(dataclasses.replace(run("uniform", seed, 0.012, simulator={"name": "recogym"}),
+                                        curve=[start, *one.curve]))  # fmt: skip
+    found = find_out(studies(runs))
+    assert unlearned(found[0].panels[0]).startswith("no arm ends clearly above its own untrained")
+    assert first(runs).table.rows[0][0].endswith("†")
+    for one in runs:
+        one.final["metric"] += 0.1
+    assert unlearned(find_out(studies(runs))[0].panels[0]) == ""
+
+
+def test_buckets_smaller_than_a_batch_are_no_control() -> None:
+    runs = [run("random-code", seed, 0.5) for seed in range(2)]
+    for one in runs:
+        one.final["memory"] = {"bucket_size_median": 112.0}
+    panel = find_out(studies(runs))[0].panels[0]
+    assert "no control here: its buckets hold 112" in no_control(panel)
+    runs[0].final["memory"] = {"bucket_size_median": 200.0}
+    assert no_control(find_out(studies(runs))[0].panels[0]) == ""
+
+
+def test_a_claim_needs_an_interval_to_hold_or_to_fail() -> None:
+    rivals = ("per", "der", "aer", "ser", "her", "uniform")
+    runs = [run("lser", seed, 0.9 + 0.01 * seed) for seed in range(4)]
+    runs += [run(name, seed, 0.5 + 0.01 * (seed % 2)) for name in rivals for seed in range(4)]
+    assert claims(runs)["LSER ends above every other memory on VirtualTaobao"] == "holds"
+    runs[-1].final["metric"] = 1.9  # one run of uniform
+    assert claims(runs)["LSER ends above every other memory on VirtualTaobao"] == "open"
+
+
+def test_an_intervention_is_judged_by_the_runs_it_touched() -> None:
+    runs = []
+    for seed in range(6):
+        memory = {"name": "lser", "greedy": 0.9}
+        for stop in (None, 0.95):
+            one = synthetic.record(
+                "epsilon", "x", seed, level=0.6, memory=memory, intervention=stop
+            )
+            touched = seed < 3
+            one.curve[-1]["metric"] = 0.97 if touched else 0.6
+            one.final["metric"] = 0.8 - (0.2 + 0.01 * seed if touched and stop else 0)
+            runs.append(one)
+    table = claims_table(find_out(studies(runs)))
+    assert table is not None
+    row = next(row for row in table.rows if row[0].startswith("Stopping"))
+    assert row[1] == "does not hold"
+    assert row[2].startswith("it touched 3 of 6 runs; in those −0.210")
+
+
+def test_a_claim_whose_study_was_not_run_is_not_listed() -> None:
+    assert claims_table(find_out(studies(synthetic.demo(2)))) is None
