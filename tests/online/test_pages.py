@@ -8,6 +8,7 @@ import pytest
 
 from lser.online import page_kernels as kernels
 from lser.online.pages import draw, logits, mixture, plackett_luce, propensities, seed_of, uniform
+from lser.online.serving import explored
 
 
 def test_plackett_luce_by_hand():
@@ -134,10 +135,14 @@ def test_the_compiled_draw_agrees_with_numpy():
 
 
 def test_the_noise_of_a_visit_is_normal_and_its_own():
-    noise = np.concatenate([kernels.normals(np.uint64(seed), 20) for seed in range(500)])
-    assert abs(noise.mean()) < 0.04
-    assert abs(noise.std() - 1) < 0.03
-    assert (kernels.normals(np.uint64(1), 5) != kernels.normals(np.uint64(2), 5)).all()
+    direction = np.arange(20, dtype=np.float32)
+    unit = direction / np.linalg.norm(direction)
+    np.testing.assert_allclose(explored(direction, 0.0), unit, rtol=1e-5)
+    noise = np.concatenate([explored(direction, 0.5, f"{n}") - unit for n in range(500)])
+    assert abs(noise.mean()) < 0.005
+    assert noise.std() == pytest.approx(0.5 / np.sqrt(20), rel=0.03)
+    assert (explored(direction, 0.5, "a") == explored(direction, 0.5, "a")).all()
+    assert (explored(direction, 0.5, "a") != explored(direction, 0.5, "b")).all()
 
 
 def test_the_coin_has_its_share():

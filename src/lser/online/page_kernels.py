@@ -12,11 +12,19 @@ from lser.random import normal_at, unit_at
 
 
 @kernel
-def normals(seed: Any, count: int) -> Any:
-    """Standard normal draws of a seed."""
+def explored(direction: Any, length: float, seed: Any) -> Any:
+    """A unit direction plus normal noise of about that length, the noise of a seed."""
+    count = len(direction)
+    square = 0.0
+    for value in direction:
+        square += value * value
+    scale = 1.0 / max(np.sqrt(square), 1e-12)
     out = np.empty(count, np.float32)
+    step = length / np.sqrt(count)
     for place in range(count):
-        out[place] = normal_at(seed, place)
+        out[place] = direction[place] * scale
+        if length > 0:
+            out[place] += step * normal_at(seed, place)
     return out
 
 

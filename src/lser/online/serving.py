@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lser.online import page_kernels as kernels
 from lser.online.items import Items
 from lser.online.nearest import Nearest
-from lser.online.page_kernels import normals
 from lser.online.pages import Slate, draw, logits, propensities, seed_of
 from lser.online.policies import Policy
 from lser.online.settings import Settings
@@ -64,11 +64,8 @@ def choose(
 
 def explored(direction: Float32, length: float, *visit: str) -> Float32:
     """A unit direction with the noise of a visit."""
-    unit = direction / max(float(np.sqrt(direction @ direction)), 1e-12)
-    if length:
-        noise = normals(np.uint64(seed_of(*visit)), len(unit))
-        unit = unit + np.float32(length / np.sqrt(len(unit))) * noise
-    return unit.astype(np.float32)
+    found: Float32 = kernels.explored(direction, length, np.uint64(seed_of(*visit)))
+    return found
 
 
 def chances(

@@ -20,7 +20,6 @@ from lser.online.service.limits import Limits, Tokens, check_host
 from lser.online.settings import Settings
 
 DRAIN = 10  # seconds that open requests are given at the end
-SWITCH = 0.0005  # seconds that the log's thread waits for its turn, not Python's 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,6 @@ def serve(options: Options) -> None:
     tokens = Tokens.of(options.writer_token_file, options.admin_token_file)
     check_host(options.host, tokens)
     app = App(open_shop(options), tokens=tokens, limits=options.limits, title=options.title)
-    sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
         app,
         host=options.host,
