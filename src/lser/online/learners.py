@@ -13,6 +13,9 @@ from lser.online.tower import Tower, sigmoid
 from lser.replay import LocalityReplay, Replay, State, UniformReplay
 from lser.types import Float32, Int64
 
+GREEDY = (
+    0.1  # share of a batch that is the best of the visitor's bucket; more cost clicks on Bazaar
+)
 # memories are fastest with arrays as they keep them
 _TRUE, _FALSE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 
@@ -62,11 +65,11 @@ def memory_for(arm: str, settings: Settings, observation_dim: int, action_dim: i
         return UniformReplay(*size, seed=settings.seed)
     if arm == "lser-steady":
         return LocalityReplay(
-            *size, bits=6, greedy=0.25, greedy_per="item", random_from="memory",
+            *size, bits=6, greedy=GREEDY, greedy_per="item", random_from="memory",
             store="fifo", seed=settings.seed,
         )  # fmt: skip
     return LocalityReplay(
-        *size, bits=6, greedy=0.25, greedy_per="item", random_from="memory", unseen="evict",
+        *size, bits=6, greedy=GREEDY, greedy_per="item", random_from="memory", unseen="evict",
         seed=settings.seed,
     )  # fmt: skip
 
