@@ -280,7 +280,7 @@ AGENTS = Catalogue(
     entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",
           "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0},
           look=("#009e73", "D")),
-    entry("ridge-pages", _RIDGE, "linear bandit on pages",
+    entry("ridge-pages", _RIDGE, "bandit on pages",
           "the same as ridge on the mean vector of the page's items", _OURS, needs="items",
           knobs={"pages": True, "ridge": 1.0}, look=("#3a9bd9", "v")),
     entry("constant", _RIDGE, "best constant", "the one direction that earns most, for everybody",

@@ -27,7 +27,7 @@ class Arm(NamedTuple):
     memory: str
 
 
-OURS, SAME, BANDIT = "LSER's recommender", "the same model with uniform replay", "ridge"
+OURS, SAME, BANDIT = "LSER recommender", "uniform replay", "ridge"  # short: columns are narrow
 ARMS = (
     Arm(OURS, "click-model", "lser-steady"),
     Arm(SAME, "click-model", "uniform"),
@@ -115,7 +115,7 @@ def verdict(found: Sequence[Record]) -> list[str]:
         f"{max(bandit.values()):.3f}.",
         f"Of this the memory adds {memory.estimate:+.3f} [{memory.low:+.3f}, "
         f"{memory.high:+.3f}] over uniform replay"
-        + ("." if sure else ": nothing that these runs could show. The model is the gain."),
+        + ("." if sure else ": nothing that these runs could show."),
     ]
 
 
