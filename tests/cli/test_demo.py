@@ -35,4 +35,4 @@ def test_what_the_memory_adds_is_said_as_it_is():
     assert "1.28 times its CTR at the end" in first
     assert "lowest run ends at 0.32" in second
     assert "nothing that these runs could show" in third
-    assert verdict(records(0.36, 0.32))[2].endswith("over uniform replay.")
+    assert "nothing" not in verdict(records(0.36, 0.32))[2]

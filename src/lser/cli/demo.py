@@ -101,22 +101,27 @@ def _demo(sessions: int, seeds: int, workers: int, out: Path, *, command: str) -
 
 def verdict(found: Sequence[Record]) -> list[str]:
     """What the runs say, in three lines: against the bandit, while learning, and of the memory."""
-    from lser.report.stats import mean_t, paired_difference
-
     final, learning = _scores(found, "metric"), _scores(found, "learning_metric")
     ours, bandit = final[OURS], final[BANDIT]
-    memory = mean_t(paired_difference(ours, final[SAME]))
-    sure = memory.low > 0 or memory.high < 0
     return [
         f"LSER's recommender against the linear bandit: {_mean(ours) / _mean(bandit):.2f} "
         f"times its CTR at the end, {_mean(learning[OURS]) / _mean(learning[BANDIT]):.2f} "
         "times while learning.",
         f"Its lowest run ends at {min(ours.values()):.3f}, the bandit's highest at "
         f"{max(bandit.values()):.3f}.",
-        f"Of this the memory adds {memory.estimate:+.3f} [{memory.low:+.3f}, "
-        f"{memory.high:+.3f}] over uniform replay"
-        + ("." if sure else ": nothing that these runs could show."),
+        "Of this the memory, beside uniform replay, adds at the end "
+        f"{_added(final)} and while learning {_added(learning)}.",
     ]
+
+
+def _added(scores: dict[str, dict[int, float]]) -> str:
+    """What the memory adds to the same model, with its interval, and whether that is anything."""
+    from lser.report.stats import mean_t, paired_difference
+
+    added = mean_t(paired_difference(scores[OURS], scores[SAME]))
+    words = f"{added.estimate:+.3f} [{added.low:+.3f}, {added.high:+.3f}]"
+    sure = added.low > 0 or added.high < 0
+    return words if sure else f"{words} (nothing that these runs could show)"
 
 
 def _scores(found: Sequence[Record], key: str) -> dict[str, dict[int, float]]:
