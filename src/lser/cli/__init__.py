@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "train LSER's recommender beside a linear bandit, and a page about it"),
+    "demo": ("demo", "train LSER's recommender beside a linear bandit"),
     "compare": ("compare", "train memories or agents side by side and say which is better"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),
@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "inspect": ("inspect", "say whether replaying by similarity would pay on your log"),
     "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
     "policy": ("policy", "promote or roll back a policy of a running service"),
     "import": ("import_", "bring the clicks of the past into a shop's log"),
