@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
+    "policy": ("policy", "promote or roll back a policy of a running service"),
+    "import": ("import_", "bring the clicks of the past into a shop's log"),
+    "backup": ("backup", "copy a shop while it is served"),
     "theory": ("theory", "what to expect of a hash: collisions, recall, occupied codes"),
 }
 
@@ -42,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _error(f"unknown command {name!r}; did you mean {' or '.join(near)}?")
     module = importlib.import_module(f"lser.cli.{COMMANDS[name][0]}")
     try:
-        code: int = getattr(module, name)(rest)
+        code: int = getattr(module, COMMANDS[name][0] if name == "import" else name)(rest)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,11 @@ from lser.experiments.experiment import from_json
 
 
 def evaluate(argv: list[str]) -> int:
-    """Score a finished run's agent."""
+    """Score a finished run's agent, or with ``--log`` the policies of a shop."""
+    if any(argument.partition("=")[0] == "--log" for argument in argv):
+        from lser.cli.evaluate_log import evaluate_log
+
+        return evaluate_log(argv)
     return int(tyro.cli(_evaluate, args=argv, prog="lser evaluate"))
 
 
@@ -24,6 +28,8 @@ def _evaluate(
     json_output: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> int:
     """Score the agent of a finished run on fresh users, without exploration.
+
+    With --log SHOP instead of a record: what the log of an online shop says about its policies.
 
     example: lser evaluate runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
 

@@ -63,7 +63,7 @@ def _arguments(
     dry_run: bool = False,
     engine: Engine = "processes",
     device: str = "cuda",
-    fleet_size: int = 64,
+    fleet_size: int = 128,
     deadline: float = inf,
 ) -> tuple[str, Scale, int, str, int, Path, bool, Engine, str, int, float]:
     """Collect the arguments.
@@ -73,13 +73,13 @@ def _arguments(
         scale: quick (a smoke test), medium (separates the cells), or paper (its full length).
         seeds: Seeds per cell, from 0.
         only: Keep runs whose simulator, label or study contains this text.
-        workers: Processes side by side; 0: as many as cores, or 4 fleets.
+        workers: Processes side by side, or of a fleet; 0: as many as cores.
         out: Folder for the records.
         dry_run: List the runs, their memory and an estimate of time, and stop.
         engine: A process for each run, or fleets: runs with their learners stacked on a device.
         device: Where a fleet learns.
         fleet_size: Runs of one fleet, at most.
-        deadline: Seconds after which fleets stop; unfinished runs start anew the next time.
+        deadline: Seconds after which fleets stop; the same command goes on where they stood.
     """
     return (
         *(name, scale, seeds, only, workers, out, dry_run),
@@ -114,7 +114,7 @@ def _study(
         return 0
     if engine == "fleet":
         check_device(device)
-    fleets = Fleets(device, fleet_size, workers or 4, deadline)
+    fleets = Fleets(device, fleet_size, workers, deadline)
     code = run_jobs(jobs, fleets if engine == "fleet" else processes)
     print(_close(jobs))
     print(f"\ndraw it: lser report {shlex.quote(str(out))} --out report", file=sys.stderr)

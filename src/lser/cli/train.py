@@ -56,6 +56,8 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Print the final evaluation as JSON instead of the record's path."""
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
+    again: bool = False
+    """Run anew over a finished record, or over checkpoints that cannot be read."""
 
 
 def train(argv: list[str]) -> int:
@@ -92,6 +94,7 @@ def train(argv: list[str]) -> int:
         csv=options.csv,
         as_json=options.json,
         checkpoint_seconds=options.checkpoint_seconds,
+        again=options.again,
     )
 
 
@@ -104,6 +107,7 @@ def execute(
     csv: bool = False,
     as_json: bool = False,
     checkpoint_seconds: float = 60.0,
+    again: bool = False,
 ) -> int:
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
@@ -116,7 +120,9 @@ def execute(
     torch.set_num_threads(1)
     check([experiment], folder)
     name = "/".join(experiment.names)
-    run = Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds)
+    run = Run(
+        experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds, again=again
+    )
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
         from lser.cli.board import Board

@@ -1,5 +1,7 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeGuard
 
@@ -12,6 +14,7 @@ from lser.files import State
 from lser.types import Batch, Bool, Float32, Int64
 
 Storage = Literal["memory", "memmap", "none"]
+Write = Callable[[], None]  # changes the store all at once
 Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kernels take it
 _LARGEST = np.finfo(np.float32).max
 _LINE = 16  # float32 in a cache line
@@ -155,35 +158,41 @@ class Store:
 
     def put(self, slots: Int64, rows: Float32) -> Int64:
         """Write packed rows into slots; of a slot named twice the last stays. Returns their ids."""
-        ids: Int64 = np.arange(self.written, self.written + len(rows)) * self.capacity + slots
-        fresh = np.unique(slots[self.ids[slots] < 0])
-        self.rows[slots] = rows
-        self.ids[slots] = ids
-        self.counts += len(fresh), len(rows)
+        ids, write = self.putting(slots, rows)
+        write()
         return ids
+
+    def putting(self, slots: Int64, rows: Float32) -> tuple[Int64, Write]:
+        """What `put` would return, and what does it: at once, and the same when done twice."""
+        ids: Int64 = np.arange(self.written, self.written + len(rows)) * self.capacity + slots
+        fresh = len(np.unique(slots[self.ids[slots] < 0]))
+        return ids, self._writing(slots, rows, ids, len(self) + fresh, self.written + len(rows))
 
     def append(self, rows: Float32) -> Int64:
         """Write packed rows in ring order, over the oldest; returns their ids.
 
         A block larger than the capacity leaves its last `capacity` rows.
         """
-        writes = np.arange(self.written, self.written + len(rows))
-        ids: Int64 = writes * self.capacity + writes % self.capacity
-        kept, keep = ids[-self.capacity :], rows[-self.capacity :]
-        start = int(kept[0]) % self.capacity if len(kept) else 0
-        first = min(len(keep), self.capacity - start)  # before the ring wraps
-        self.rows[start : start + first] = keep[:first]
-        self.ids[start : start + first] = kept[:first]
-        self.rows[: len(keep) - first] = keep[first:]
-        self.ids[: len(keep) - first] = kept[first:]
-        written = self.written + len(rows)
-        self.counts[:] = min(written, self.capacity), written
+        ids, write = self.appending(rows)
+        write()
         return ids
 
+    def appending(self, rows: Float32) -> tuple[Int64, Write]:
+        """What `append` would return, and what does it: at once, and the same when done twice."""
+        writes = np.arange(self.written, self.written + len(rows))
+        slots = writes % self.capacity
+        ids: Int64 = writes * self.capacity + slots
+        keep, written = np.s_[-self.capacity :], self.written + len(rows)
+        held = min(written, self.capacity)
+        return ids, self._writing(slots[keep], rows[keep], ids[keep], held, written)
+
+    def _writing(self, slots: Int64, rows: Float32, ids: Int64, held: int, written: int) -> Write:
+        arrays = (self.rows, self.ids, self.counts, slots, np.ascontiguousarray(rows), ids)
+        return partial(write_rows, *arrays, held, written)
+
     def forget(self, slots: Int64) -> None:
-        """Empty distinct slots."""
-        self.counts[0] -= np.count_nonzero(self.ids[slots] >= 0)
-        self.ids[slots] = -1
+        """Empty slots."""
+        empty_slots(self.ids, self.counts, slots)
 
     def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
         """Gather the rows of `slots` once."""
@@ -334,6 +343,32 @@ def gather(
             flags[0, k] = kept[slot, width - 2] != 0
             flags[1, k] = kept[slot, width - 1] != 0
             ids[k] = held[slot]
+
+
+@kernel
+def empty_slots(held: Int64, counts: Int64, slots: Int64) -> None:
+    """Forget what `slots` hold, and count: one call, so that nothing comes between."""
+    for k in range(len(slots)):
+        counts[0] -= held[slots[k]] >= 0
+        held[slots[k]] = -1
+
+
+@kernel
+def write_rows(
+    kept: Float32,
+    held: Int64,
+    counts: Int64,
+    slots: Int64,
+    rows: Float32,
+    ids: Int64,
+    size: Num,
+    written: Num,
+) -> None:
+    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
+    scatter(kept, slots, rows)
+    for k in range(len(slots)):
+        held[slots[k]] = ids[k]
+    counts[0], counts[1] = size, written
 
 
 @kernel
