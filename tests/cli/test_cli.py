@@ -125,6 +125,9 @@ def test_tensorboard_gets_every_evaluation(tmp_path):
     events.Reload()
     logged = [event.value for event in events.Scalars("evaluation/metric")]
     assert logged == pytest.approx([line["metric"] for line in records.load(folder).curve])
+    shown = set(events.Tags()["scalars"])
+    assert {"training/ctr", "training/learning_metric", "evaluation/reward"} <= shown
+    assert {"learning/td_error", "learning/critic", "learning/actor"} <= shown
 
 
 def test_resuming_a_finished_run_is_refused(record, capsys):

@@ -24,7 +24,7 @@ class Board:
     def __call__(self, status: Status) -> None:
         """Log the last line of the curve if it is new, with every number it has."""
         line = status.evaluation
-        if line is None or line is self._logged:
+        if line is None or line == self._logged:
             return
         self._logged = line
         steps = int(line["steps"])
