@@ -119,6 +119,7 @@ def test_tensorboard_gets_every_evaluation(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     arguments = ["train", "bazaar", "uniform", *SMALL, "--out", str(tmp_path), "--tensorboard"]
+    arguments += ["--learning-starts", "16"]
     assert main(arguments) == 0
     folder = next(tmp_path.rglob("experiment.json")).parent
     events = EventAccumulator(str(folder / "tensorboard"))
@@ -127,6 +128,7 @@ def test_tensorboard_gets_every_evaluation(tmp_path):
     assert logged == pytest.approx([line["metric"] for line in records.load(folder).curve])
     shown = set(events.Tags()["scalars"])
     assert {"training/ctr", "training/learning_metric", "evaluation/reward"} <= shown
+    assert any(tag.startswith("memory/") for tag in shown)
     assert {"learning/td_error", "learning/critic", "learning/actor"} <= shown
 
 

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from lser.cli import live, main
-from lser.cli.board import group, losses
+from lser.cli.board import Sheet, group, losses
 from lser.cli.display import left
-from lser.cli.outcome import flat, next_commands, write_csv
+from lser.cli.outcome import flat, next_commands
 from lser.cli.train import _names, _split
 from lser.comparison import plan
 from lser.experiments import records
@@ -128,7 +128,7 @@ def test_the_same_run_again_is_refused_and_left_as_it_was(tmp_path, capsys):
     before = {path.name: path.read_bytes() for path in folder.glob("*.json*")}
     with (folder / "curve.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [float(row["metric"]) for row in rows] == [
+    assert [float(row["evaluation/metric"]) for row in rows] == [
         line["metric"] for line in records.load(folder).curve
     ]
     capsys.readouterr()
@@ -137,14 +137,30 @@ def test_the_same_run_again_is_refused_and_left_as_it_was(tmp_path, capsys):
     assert {path.name: path.read_bytes() for path in folder.glob("*.json*")} == before
 
 
-def test_a_curve_s_numbers_all_become_columns(tmp_path):
-    written(tmp_path / "a", "lser")
-    lines = (
-        '{"sessions": 1, "metric": 0.1}\n{"sessions": 2, "metric": 0.2, "memory": {"size": 5}}\n'
-    )
-    (tmp_path / "a" / "curve.jsonl").write_text(lines)
-    text = write_csv(tmp_path / "a").read_text().splitlines()
-    assert text == ["sessions,metric,memory/size", "1,0.1,", "2,0.2,5"]
+class At:
+    """A status with a line of the curve."""
+
+    metric, so_far = "ctr", 0.3
+
+    class step:
+        learned = None
+
+    def __init__(self, **line):
+        self.evaluation = line
+
+
+def test_a_curve_s_numbers_all_become_columns_and_a_resumed_run_goes_on(tmp_path):
+    sheet = Sheet(tmp_path, lambda: {"size": 5})
+    for _ in range(2):  # the same line again is no new row
+        sheet(At(steps=1, metric=0.1))
+    sheet(At(steps=2, metric=0.2))
+    again = Sheet(tmp_path, lambda: {"size": 6})
+    again(At(steps=2, metric=0.3, regret=1.5))
+    assert (tmp_path / "curve.csv").read_text().splitlines() == [
+        "steps,evaluation/metric,training/ctr,memory/size,training/regret",
+        "1,0.1,0.3,5,",
+        "2,0.3,0.3,6,1.5",
+    ]
 
 
 def test_only_numbers_are_drawn():
