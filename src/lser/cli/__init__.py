@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("evaluate", "score the agent of a finished run on fresh users"),
     "runs": ("runs", "list records"),
     "watch": ("watch", "follow a running record in the terminal"),
+    "check": ("check", "say which files and records are whole"),
     "study": ("study", "run a whole study: every figure and table of the paper"),
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
