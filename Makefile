@@ -46,6 +46,7 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/simulators.py
 	$(BIN)/python benchmarks/learner.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
 
 docs: $(VENV)/.dev ## the site, warnings as errors

@@ -2,12 +2,14 @@
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "train LSER and uniform replay side by side and write a page about it"),
+    "demo": ("demo", "train LSER's recommender beside a linear bandit, and a page about it"),
+    "compare": ("compare", "train memories or agents side by side and say which is better"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),
     "evaluate": ("evaluate", "score the agent of a finished run on fresh users"),
@@ -45,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     module = importlib.import_module(f"lser.cli.{COMMANDS[name][0]}")
     try:
         code: int = getattr(module, COMMANDS[name][0] if name == "import" else name)(rest)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, MemoryError, OSError, WeightsError) as error:
         return _error(str(error))
     except KeyboardInterrupt:
@@ -63,7 +69,7 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "example: lser train bazaar lser --sessions 2000 --seed 1",
+            "example: lser compare lser uniform --on bazaar --sessions 1000 --seeds 5",
         ]
     )
 

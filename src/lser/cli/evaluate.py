@@ -31,7 +31,7 @@ def _evaluate(
 
     With --log SHOP instead of a record: what the log of an online shop says about its policies.
 
-    example: lser evaluate runs/runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
+    example: lser evaluate runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
 
     Args:
         record: Folder of the record.
@@ -39,6 +39,8 @@ def _evaluate(
         seed: Seed of the users.
         json_output: Print JSON.
     """
+    if sessions < 1:
+        raise ValueError(f"--sessions must be at least 1, got {sessions}")
     from lser.experiments.build import anchors, build_agent, make_env
     from lser.experiments.run import AGENT
     from lser.training import checkpoint

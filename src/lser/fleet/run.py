@@ -22,6 +22,7 @@ from lser.experiments.experiment import from_json
 from lser.experiments.study import Job, one_thread
 from lser.fleet.board import Board, Shape
 from lser.fleet.crew import Act, Close, Crew, Give, Hear, Joined, Prepare, Ready, Save, States, work
+from lser.fleet.seat import waits_for_errors
 from lser.types import Float32
 
 log = logging.getLogger("lser")
@@ -63,7 +64,9 @@ class LocalLink:
         self._replies.extend(self._crew.answer(message))
 
     def receive(self) -> Any:
-        """The next reply."""
+        """The next reply, after as much work as that takes."""
+        while not self._replies:
+            self._replies.extend(self._crew.work())
         return self._replies.popleft()
 
     def join(self) -> list[Joined | None]:
@@ -129,6 +132,8 @@ class Fleet:
     ) -> None:
         """Build the jobs' runs in `workers` processes, or in this one, and stack their learners."""
         name = device_name(device)
+        # memories that wait for TD errors make others wait: no crew should have many of them
+        jobs = sorted(jobs, key=lambda job: not waits_for_errors(from_json(dict(job.experiment))))
         crews = [list(jobs[place::workers]) for place in range(min(workers, len(jobs)))]
         kind = ProcessLink if workers else LocalLink
         self._links: list[Link] = [kind(some, name) for some in (crews if workers else [jobs])]
@@ -218,6 +223,7 @@ class Fleet:
         normals = board.normals[0] if len(board.normals) else None
         with self._timed("act"):
             board.actions[:] = self.stack.choose(board.observations, normals)
+            board.values[:] = self.stack.take_values()  # the actions are there, so are they
         due, running = board.due.copy(), board.running.astype(np.bool_)
         replies: list[Ready | None] = [None] * len(self._links)
         for place, link in enumerate(self._links):
@@ -282,6 +288,8 @@ class Fleet:
             while self._alive[place] and not isinstance(self._receive(place), Close):
                 pass
         self._end()
+        self.stack.close()
+        del self.stack
         self.board.close()
 
     def _end(self) -> None:

@@ -118,7 +118,7 @@ class HindsightReplay(Memory):
 
     def replay(self, size: int, query: ArrayLike | None) -> Batch:
         """Copies of what was drawn, relabelled unless the memory is balanced."""
-        slots, _ = self.draw(size, query)
+        slots, _ = self.combined(size, query)
         if self.params.balanced:
             return self.store.batch(slots)
         points = self.rng.random(2 * size)

@@ -26,6 +26,7 @@ from lser.replay.index.encoders import (
     SimHash,
 )
 from lser.replay.index.index import BucketIndex, Rules
+from lser.replay.index.shuffled import ShuffledCode
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Returns, stream_labels
 from lser.replay.store import Storage
@@ -64,8 +65,8 @@ class LocalityParams(MemoryParams):
     """At capacity: Algorithm 1, or always the oldest of all makes room."""
     sampling: Literal["locality", "uniform"] = "locality"
     """Algorithm 1, or independent draws from the whole memory."""
-    codes: Literal["simhash", "constant", "random"] = "simhash"
-    """SimHash, one bucket for everything, or random codes."""
+    codes: Literal["simhash", "constant", "random", "shuffled"] = "simhash"
+    """SimHash, one bucket for everything, uniformly random codes, or SimHash of somebody else."""
 
     def __post_init__(self) -> None:
         check_count("bits", self.bits, high=32)
@@ -81,7 +82,7 @@ class LocalityParams(MemoryParams):
         check_count("warmup", self.warmup)
         check_choice("store", self.store, ("reward", "fifo"))
         check_choice("sampling", self.sampling, ("locality", "uniform"))
-        check_choice("codes", self.codes, ("simhash", "constant", "random"))
+        check_choice("codes", self.codes, ("simhash", "constant", "random", "shuffled"))
 
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: returns are discounted as the agent does."""
@@ -123,7 +124,8 @@ class LocalityReplay(Memory):
     transition counts with its reward until its session ends; a newcomer too, at capacity.
 
     Ablations: ``store="fifo"`` (always replace the oldest of all), ``sampling="uniform"``
-    (independent draws from the whole memory). Controls: ``codes="constant"`` and ``"random"``.
+    (independent draws from the whole memory). Controls: ``codes="constant"``, ``"random"`` and
+    ``"shuffled"``, the last with the bucket sizes of SimHash.
     `bits` and `features` describe the default encoder, a `SimHash` with the memory's seed, and
     are not used with another `encoder`.
     """
@@ -184,7 +186,8 @@ class LocalityReplay(Memory):
         self.store.counts = index.counts  # kernels count
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
-        blind = index.rules.uniform or self.encoder.blind
+        anybody = self.encoder.blind and not isinstance(self.encoder, ShuffledCode)
+        blind = index.rules.uniform or anybody
         self._asks = not (blind or isinstance(self.encoder, ConstantCode))
         self._code = ANY_CODE if blind else calls.HASH
         self._answers = self._hashed and not blind
@@ -206,8 +209,7 @@ class LocalityReplay(Memory):
         with self._lock:
             if self._direct:
                 try:
-                    ids: Int64 = self._write(block, _NO_CODES)[0]
-                    return ids
+                    return self.noted(self._write(block, _NO_CODES)[0])
                 except TypeError:  # not all are arrays that a kernel takes as they are
                     pass
             block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
@@ -215,7 +217,7 @@ class LocalityReplay(Memory):
             codes = _NO_CODES if self._hashed else self._encode(block[0])
             ids, slots = self._write(block, codes)
             self._settle(ids, slots, block[0], block[2], block[4] | block[5], labels)
-        return ids
+            return self.noted(ids)
 
     def _write(self, block: Any, codes: UInt32) -> Int64:
         """Pack, hash, place and copy a block in one call; returns ids and slots, (2, N)."""
@@ -279,6 +281,8 @@ class LocalityReplay(Memory):
         observation for every update: the top of a bucket is the same until it changes.
         """
         with self._lock:
+            if self.newest:
+                return self.replay(self._size(batch_size), query)
             if self._answers and type(batch_size) is int and batch_size > 0:
                 drawn = self.store.blank(batch_size)
                 try:
@@ -367,8 +371,9 @@ class LocalityReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
-        kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
-        self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
+        known: dict[str, Any] = {**ENCODERS, ShuffledCode.KIND: ShuffledCode}
+        kind = check_choice("encoder", own["encoder"]["kind"], tuple(known))
+        self.encoder = known[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
         self.stale = bool(own["stale"])
         if self._returns is not None:
@@ -385,4 +390,5 @@ def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
             return ConstantCode()
         case "random":
             return RandomCode(bits=p.bits, seed=seed)
-    return SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)
+    hashed = SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)
+    return ShuffledCode(hashed, seed=seed) if p.codes == "shuffled" else hashed

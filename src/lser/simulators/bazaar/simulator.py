@@ -18,7 +18,7 @@ from lser.simulators.bazaar.calibration import settle
 from lser.simulators.bazaar.params import Params
 from lser.simulators.bazaar.world import Rng, first_places
 from lser.simulators.item_index import Ids
-from lser.types import Bool, Float32, Int64
+from lser.types import Bool, Float32, Int64, Items, Profile
 
 _PAGE_SCALE = 10  # the page number t is observed as t / (t + 10)
 
@@ -67,6 +67,15 @@ class Bazaar:
                 return gym.spaces.MultiDiscrete([self.params.items] * self.params.slate)
             case "discrete":
                 return gym.spaces.Discrete(self.params.items)
+
+    @property
+    def items(self) -> Items | None:
+        """The catalogue, where actions score it, and where observations keep the click profile."""
+        if self.params.actions != "continuous":
+            return None
+        start = self._attributes
+        profile = Profile(start, start + self.params.features - 1, self.params.memory)
+        return Items(self.world.features, self.params.slate, profile)
 
     def arrive(self, rng: Rng, n: int) -> Users:
         """Draw `n` new users."""
