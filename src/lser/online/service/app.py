@@ -15,9 +15,10 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from lser import __version__
+from lser.online.desk import ConflictError
 from lser.online.items import remove_body
 from lser.online.log import Entry, LogRefusedError, Receipt
-from lser.online.recommender import ConflictError, Recommender
+from lser.online.recommender import Recommender
 from lser.online.service import live, requests
 from lser.online.service.limits import Limits, Rates, RefusedError, Tokens
 from lser.online.service.metrics import Meter, exposition
@@ -177,7 +178,7 @@ class App:
     async def _recommend(self, body: bytes) -> dict[str, Any]:
         asked = requests.recommend(self.recommender, body, self.limits)
         receipts = await self._committer.append((asked.entry,), self.limits.timeout)
-        page = self.recommender.page(receipts[0], asked.user)
+        page = self.recommender.desk.page(receipts[0], asked.user)
         return {
             "id": page.id,
             "items": page.items,
@@ -315,7 +316,7 @@ class App:
     async def _put_items(self, request: Request) -> Response:
         body = await self._body(request.receive)  # type: ignore[arg-type]  # Starlette's aliases
         put = requests.put_items(body, self.limits, request.path_params.get("id"))
-        entries = await asyncio.to_thread(self.recommender.item_changes, *put)
+        entries = await asyncio.to_thread(self.recommender.desk.item_changes, *put)
         if entries:
             await self._committer.append(entries, self.limits.timeout)
             self.recommender.keeper.wake()
