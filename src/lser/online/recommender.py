@@ -16,6 +16,7 @@ from lser.online.item_files import check_id, read_items
 from lser.online.items import Filter, Value, remove_body
 from lser.online.keeper import Keeper
 from lser.online.log import Entry
+from lser.online.pages import warm_up
 from lser.online.policies import Policy
 from lser.online.settings import Settings
 from lser.online.sqlite_log import Durability, SqliteLog
@@ -72,6 +73,7 @@ class Recommender:
             self.keeper = Keeper(self._log, self._reader, self.books, folder, self._policies)
             if table is not None:
                 self.put_items(*table)
+            warm_up()
             self.keeper.start(learner)
         except BaseException:
             self._log.close()
