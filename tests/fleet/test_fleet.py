@@ -168,7 +168,7 @@ def test_a_crew_that_dies_takes_only_its_own_runs(tmp_path):
         return False
 
     fleet.go(stop)
-    assert records.load(Path(work[0].folder)).status == "running"  # `Fleets` marks it as failed
+    assert records.load(Path(work[0].folder)).status == "died"
     assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
 
 
