@@ -39,7 +39,9 @@ def worker(name: str, *arguments: str) -> "subprocess.Popen[str]":
     """A process that does one thing of `drill.workers`."""
     command = [sys.executable, "-m", "drill.workers", name, *arguments]
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=quiet, text=True)
+    return subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=quiet, text=True
+    )
 
 
 def kill_saves(folder: Path, count: int) -> Count:

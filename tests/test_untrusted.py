@@ -124,7 +124,9 @@ JSON = st.recursive(
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(["experiment.json", "meta.json", "curve.jsonl", "final.json"]), JSON, st.data())
+@given(
+    st.sampled_from(["experiment.json", "meta.json", "curve.jsonl", "final.json"]), JSON, st.data()
+)
 def test_any_json_in_a_record_is_read_or_damaged(tmp_path_factory, name, value, data):
     import json
 

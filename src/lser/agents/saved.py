@@ -30,7 +30,14 @@ def load_agent(path: str | Path, *, device: str | None = None) -> ActorCritic:
         _check_size(named, int(str(config["observation_dim"])), len(bounds[0]), arrays)
         agent = KINDS[kind](int(str(config["observation_dim"])), *bounds, **named)
         agent.load_state_dict(files.restore(config["state"], arrays))
-    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError, ArithmeticError) as error:
+    except (
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        RuntimeError,
+        ArithmeticError,
+    ) as error:
         raise ValueError(f"{path} holds no whole {kind}: {error!r}") from None
     return agent
 
