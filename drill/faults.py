@@ -1,8 +1,11 @@
 """The faults of the drill: each does `count` of its kind in a folder and says what they broke."""
 
+import contextlib
 import errno
+import functools
 import json
 import os
+import pickle
 import random
 import resource
 import signal
@@ -20,7 +23,7 @@ from drill import samples
 from drill.forge import damaged, forged
 from lser import files
 from lser.catalogue import MEMORIES
-from lser.experiments import records, recording
+from lser.experiments import recording, records
 from lser.experiments.owner import owned
 from lser.experiments.run import CHECKPOINTS, Run, run
 from lser.replay import load_replay
@@ -45,7 +48,7 @@ def worker(name: str, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def kill_saves(folder: Path, count: int) -> Count:
-    """SIGKILL a process that saves one memory over and over: the file is of one save or the next."""
+    """SIGKILL a process that saves a memory over and over: the file is of one save or the next."""
     broken, chance = [], random.Random(1)
     path = folder / "memory.lser"
     for number in range(count):
@@ -190,10 +193,8 @@ def fill_disks(folder: Path, count: int) -> Count:
     return count, broken
 
 
-def fail_allocations(folder: Path, count: int) -> Count:
+def fail_allocations(_folder: Path, count: int) -> Count:
     """Fail one allocation of a call after the other: the memory is as before or as after."""
-    import pickle
-
     broken, tried, rng = [], 0, np.random.default_rng(6)
     while tried < count:
         for name in MEMORIES.own:
@@ -256,13 +257,11 @@ def drop_writes(folder: Path, count: int) -> Count:
         lost = folder / f"lost{number}"
         stop_at = chance.randrange(8, 36)
         synced: dict[Path, bytes] = {}
-        real = os.replace
-        with mock.patch.object(os, "replace", lambda a, b, s=synced: _keep(real, a, b, s)):
+        watched = functools.partial(_keep, os.replace, synced)
+        with mock.patch.object(os, "replace", watched):
             under_way = Run(samples.experiment(), lost, checkpoint_seconds=0)
-            try:
+            with contextlib.suppress(_Stop):
                 under_way.go(_stopper(stop_at))
-            except _Stop:
-                pass
         for path in lost.rglob("*.json*"):  # what was only written may be empty, or gone
             if path not in synced or path.read_bytes() != synced[path]:
                 kept = synced.get(path, b"")
@@ -275,7 +274,7 @@ def drop_writes(folder: Path, count: int) -> Count:
     return count, broken
 
 
-def _keep(real: Any, source: Any, target: Any, synced: dict[Path, bytes]) -> None:
+def _keep(real: Any, synced: dict[Path, bytes], source: Any, target: Any) -> None:
     real(source, target)
     if Path(target).suffix in (".json", ".jsonl") and Path(target).name != "progress.json":
         synced[Path(target)] = Path(target).read_bytes()
@@ -298,10 +297,17 @@ def jump_clock(folder: Path, count: int) -> Count:
     chance, broken = random.Random(8), []
     run(samples.experiment(), folder / "whole")
     real = time.time
+
+    def wall() -> float:
+        return real() + chance.uniform(-1e9, 1e9)
+
+    def day() -> str:
+        return f"{chance.randrange(1970, 2100)}-01-01"
+
     for number in range(count):
         with (
-            mock.patch.object(time, "time", lambda: real() + chance.uniform(-1e9, 1e9)),
-            mock.patch.object(recording, "_now", lambda: f"{chance.randrange(1970, 2100)}-01-01"),
+            mock.patch.object(time, "time", wall),
+            mock.patch.object(recording, "_now", day),
         ):
             run(samples.experiment(), folder / str(number), checkpoint_seconds=0)
         if outcome(folder / str(number)) != outcome(folder / "whole"):

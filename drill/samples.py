@@ -3,6 +3,7 @@
 ``python -m drill.samples FOLDER`` writes them; those of each format are kept in tests/golden/files.
 """
 
+import contextlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -67,10 +68,8 @@ def checkpoint(folder: Path) -> Path:
         if status.step.sessions >= 10:
             raise _Enough
 
-    try:
+    with contextlib.suppress(_Enough):
         under_way.go(stop)
-    except _Enough:
-        pass
     return under_way.checkpoint()
 
 
