@@ -62,7 +62,7 @@ def named(page):
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_every_key_of_a_record_has_a_meaning(memory, tmp_path):
     experiment = Experiment(
-        memory=MEMORIES[memory],
+        memory=MEMORIES[memory].params(),
         sessions=2,
         capacity=500,
         learning_starts=8,
