@@ -3,10 +3,9 @@
 ``python benchmarks/fleet.py --device cuda`` runs fleets of VirtualTaobao on the device: LSER,
 uniform and a mix of all memories, each for some seconds of whole training (users, memories,
 updates), beside one run in one process on one core, in one go. It prints agent-steps per second,
-how many times
-that is what the one process makes, how far the update alone is from its floor (operations and
-bytes over rates measured on the same device), and where the time went; the numbers go to
-``results/speed_fleet.json`` with the machine's name. ``--device cpu`` has the rows of the CPU.
+how many times that is what the one process makes, how far the update alone is from its floor
+(operations and bytes over rates measured on the same device), and where the time went; the numbers
+go to ``results/speed_fleet.json`` with the machine's name. ``--device cpu`` is for a CPU.
 """
 
 import argparse
@@ -18,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,15 +132,13 @@ def alone(seconds: float, generated: bool) -> float:
                 if marks[-1][0] - marks[0][0] > seconds:
                     raise Enough
 
-        try:
+        with suppress(Enough):
             run.go(watch)
-        except Enough:
-            pass
     return (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
 
 
-def update_alone(runs: int, device: str, agent: str = "ddpg", stacked: bool = True) -> float:
-    """Seconds of one update of `runs` stacked agents, without memories and users."""
+def updater(runs: int, device: str, agent: str = "ddpg", stacked: bool = True) -> Any:
+    """An update of `runs` stacked agents, without memories and users."""
     import torch
 
     from lser import agents as kinds
@@ -151,7 +149,8 @@ def update_alone(runs: int, device: str, agent: str = "ddpg", stacked: bool = Tr
     made = [kind(OBSERVATION, low, high, seed=seed, diagnose_every=0) for seed in range(runs)]
     team = Team.of(made)
     shape = team.batch_shape(BATCH)
-    buffers = [torch.randn(shape.floats) for _ in range(2)]
+    pin = device.startswith("cuda")
+    buffers = [torch.randn(shape.floats, pin_memory=pin) for _ in range(2)]
     if stacked:
         stack: Any = DeviceStack(team, shape, buffers, torch.device(device))
     else:
@@ -163,10 +162,9 @@ def update_alone(runs: int, device: str, agent: str = "ddpg", stacked: bool = Tr
     def update() -> None:
         stack.launch(everybody, next(turns) % 2)
 
-    count = 100 if device.startswith("cuda") else 3
     for _ in range(5):
         update()
-    return clocked(lambda: [update() for _ in range(count)], device, repeats=3) / count
+    return update
 
 
 def fleet(
@@ -197,10 +195,8 @@ def fleet(
                 raise Enough
             return False
 
-        try:
+        with suppress(Enough):
             sailing.go(stop)
-        except Enough:
-            pass
     settled = next(k for k, mark in enumerate(marks) if mark[0] - marks[0][0] > warm)
     first, last = marks[settled], marks[-1]
     spent = last[0] - first[0]
@@ -241,7 +237,8 @@ def on_device(options: Any) -> dict[str, Any]:
     found["one_process_steps_per_s"] = single
     print(f"one run, one process, one core: {single:,.0f} steps/s", flush=True)
     floor = floor_of(options.runs, rates)
-    update = 1e3 * update_alone(options.runs, options.device)
+    one = updater(options.runs, options.device)
+    update = 1e3 * clocked(lambda: [one() for _ in range(100)], options.device, repeats=3) / 100
     least = max(floor.values())
     found["update"] = {"runs": options.runs, "ms": update, **floor, "of_floor": least / update}
     print(
@@ -270,37 +267,45 @@ def on_device(options: Any) -> dict[str, Any]:
 
 
 def on_cpu(options: Any) -> dict[str, Any]:
-    """One core: one process with one run, a fleet of seeds, and updates alone."""
+    """One core: one process with one run beside a fleet of seeds, and updates alone, in turns."""
     import torch
 
     torch.set_num_threads(1)
     options.workers = 0
-    single = one_process(options.seconds, options.generated)
-    row = fleet(("lser",), options.runs, options)
-    rate = row["agent_steps_per_s"]
-    one = update_alone(1, "cpu", stacked=False)
-    turns = update_alone(options.runs, "cpu", stacked=False) / options.runs
-    side_by_side = update_alone(options.runs, "cpu") / options.runs
-    jobs = [(torch.randn(m, k), torch.randn(k, n)) for m, k, n in products()]
-    least = clocked(lambda: [torch.mm(a, b) for a, b in jobs], "cpu", repeats=50)
-    found = {
-        "machine": machine("cpu"),
-        "one_process_steps_per_s": single,
-        "fleet": row | {"times_one_process": rate / single},
-        "update_ms": {
-            "one_agent": 1e3 * one,
-            "taking_turns": 1e3 * turns,
-            "side_by_side": 1e3 * side_by_side,
-            "matrix_products_alone": 1e3 * least,
-        },
-        "most_a_fleet_could_gain": one / least,
+    rounds = []
+    for _ in range(options.rounds):
+        single = one_process(options.seconds, options.generated)
+        rounds.append((single, fleet(("lser",), options.runs, options)["agent_steps_per_s"]))
+    operands = [(torch.randn(m, k), torch.randn(k, n)) for m, k, n in products()]
+    works = {
+        "one agent": (updater(1, "cpu", stacked=False), 1),
+        "agents taking turns": (updater(options.runs, "cpu", stacked=False), options.runs),
+        "agents side by side": (updater(options.runs, "cpu"), options.runs),
+        "matrix products alone": (lambda: [torch.mm(a, b) for a, b in operands], 1),
     }
-    print(f"one run, one process, one core: {single:,.0f} steps/s")
-    print(f"{options.runs} runs, one fleet, one core: {rate:,.0f} steps/s, {rate / single:.2f}x")
-    for name, value in found["update_ms"].items():  # type: ignore[attr-defined]
-        print(f"one agent's update, {name.replace('_', ' ')}: {value:.3f} ms")
-    print(f"products alone would be {one / least:.2f}x one agent's update: no fleet can gain more")
-    return found
+    spent: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(30):
+        for name, (work, share) in works.items():
+            began = time.process_time()
+            for _ in range(options.runs // share):
+                work()
+            spent[name].append((time.process_time() - began) / options.runs)
+    ratios = {
+        name: float(np.median(np.array(spent["one agent"]) / np.array(times)))
+        for name, times in spent.items()
+    }
+    gain = float(np.median([fast / slow for slow, fast in rounds]))
+    print(f"one run, one process, one core: {rounds[0][0]:,.0f} steps/s")
+    print(f"{options.runs} runs in one fleet on one core: {gain:.2f}x (asked: 1.5x)")
+    for name, times in spent.items():
+        print(f"update, {name}: {1e3 * np.median(times):.3f} ms, {ratios[name]:.2f}x one agent's")
+    return {
+        "machine": machine("cpu"),
+        "steps_per_s_of_one_process_and_of_a_fleet": rounds,
+        "fleet_is_faster_by": gain,
+        "update_ms": {name: 1e3 * float(np.median(times)) for name, times in spent.items()},
+        "faster_than_one_agent_by": ratios,
+    }
 
 
 def main() -> int:
@@ -309,6 +314,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=0, help="120 on a device, 8 on a core")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--rounds", type=int, default=3, help="of the CPU's comparison")
     parser.add_argument("--warm-up", type=float, default=10.0)
     parser.add_argument("--only", nargs="*", choices=sorted(TARGETS))
     parser.add_argument("--generated", action="store_true", help="without VirtualTaobao's files")

@@ -1,10 +1,13 @@
-"""What mkdocs.yml leaves to code: folders in the navigation, fields of classes, the results."""
+"""What mkdocs.yml leaves to code: folders in the navigation, fields of classes, the results,
+formulas."""
 
 import ast
+import html
 import re
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +30,9 @@ def _pages(place: Any, root: Path) -> Any:
         return place
     pages: list[Any] = []
     for entry in place:
+        if isinstance(entry, dict):
+            pages.append({title: _pages(inside, root) for title, inside in entry.items()})
+            continue
         folder = isinstance(entry, str) and entry.endswith("/")
         found = _listed(root, entry) if folder else [entry]
         pages += [page for page in found if page not in pages]
@@ -55,9 +61,28 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str: 
     return re.sub(r"^@fields ([\w.]+)$", lambda found: _fields(found[1]), markdown, flags=re.M)
 
 
+FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</(?:span|div)>', re.DOTALL
+)
+
+
+def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001
+    """Turn formulas into MathML, which browsers draw without a script or the network."""
+
+    def drawn(found: re.Match[str]) -> str:
+        display = "block" if found[1] == "div" else "inline"
+        shown = convert(html.unescape(found[2]), display=display)
+        return f'<{found[1]} class="formula">{shown}</{found[1]}>'
+
+    return FORMULA.sub(drawn, content)
+
+
 def _block(name: str) -> str:
-    """What stands between the markers of ``name`` in the results."""
+    """What stands between the markers of ``name`` in the results, or on the front page."""
     text = (ROOT / "results" / "README.md").read_text()
+    if name == "results":
+        text = (ROOT / "README.md").read_text().replace("](results/README.md)", "](results.md)")
+        text = text.replace("](results/figures/", "](figures/")
     inside = text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
     if not inside:
         raise ValueError(f"results/README.md has no block {name!r}")

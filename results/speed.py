@@ -15,23 +15,21 @@ def speed() -> str:
     return "\n".join(lines)
 
 
-SHORT = (  # of the rows below, those that the front page shows
-    "push 64 / cpprb PER",
-    "push 64 / Tianshou",
-    "LSER greedy sample / ",
-    "PER sample + update",
-    "updates/s: lser beside sb3",
-    "training steps/s beside Stable-Baselines3",
-    "training steps/s with LSER in Stable-Baselines3",
-    "1,024 users: steps/s",
-)
-
-
 def short_speed() -> str:
-    """The front page's choice of `speed`, and every target that was missed."""
-    head, rule, *rows = speed().splitlines()
-    kept = [row for row in rows if "(missed)" in row or any(name in row for name in SHORT)]
-    return "\n".join([head, rule, *kept])
+    """Two rows for the front page: training, and simulating."""
+    training = json.loads((RESULTS / "speed_training.json").read_text())["rows"]
+    eight = next(row["speed"] for row in training if row["users"] == 8)
+    simulators = json.loads((RESULTS / "speed_simulators.json").read_text())["rows"]
+    ratios = [row["vector_ratio"] for row in simulators]
+    return "\n".join(
+        [
+            "| what | measured |",
+            "|---|---|",
+            f"| training steps/s beside Stable-Baselines3, 8 users | {eight:.2f}x |",
+            "| simulated steps/s beside the original simulators, 1,024 users "
+            f"| {min(ratios):.3g}x to {max(ratios):.3g}x |",
+        ]
+    )
 
 
 def speed_rows(name: str, data: Any) -> list[str]:

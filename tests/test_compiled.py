@@ -151,7 +151,7 @@ def test_a_kernel_is_made_of_what_its_module_imports_through_others_too():
         module,
         "lser.compiled",
         "lser.random",
-        "lser.simulators.top_k",
+        "lser.top_k",
         "lser.types",
     }
 

@@ -24,7 +24,11 @@ RUNNABLE = "<!-- runnable -->"  # the line before a block of a guide that a test
 
 # every block of these runs; guides mark theirs, as some need data or hours
 WHOLE = ["README.md", "docs/index.md", "docs/how_it_works.md", "docs/extending.md"]
-GUIDES = sorted(str(path.relative_to(ROOT)) for path in (DOCS / "guides").glob("*.md"))
+GUIDES = sorted(
+    str(path.relative_to(ROOT))
+    for room in ("guides", "online")
+    for path in (DOCS / room).glob("*.md")
+)
 
 
 def blocks(page):

@@ -2,7 +2,14 @@ from .agents import DDPG as DDPG
 from .agents import SAC as SAC
 from .agents import TD3 as TD3
 from .agents import load_agent as load_agent
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
+from .experiments.build import anchors as anchors
+from .experiments.build import build as build
 from .experiments.experiment import Experiment as Experiment
+from .experiments.own_loop import record as record
+from .experiments.presets import preset as preset
+from .online import Recommender as Recommender
 from .replay import E2LSH as E2LSH
 from .replay import AttentiveReplay as AttentiveReplay
 from .replay import ConstantCode as ConstantCode

@@ -40,7 +40,7 @@ class Entry:
     source: str = ""
     """Whom to cite."""
     needs: frozenset[str] = frozenset()
-    """Of query, td_errors, sessions, goals, files: what it is told and makes use of."""
+    """Of query, td_errors, sessions, goals, files, items: what it is told and makes use of."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
@@ -193,6 +193,10 @@ MEMORIES = Catalogue(
     "memory", "memories",
     entry("lser", _LSER, "LSER", "the best of the query's bucket of similar observations", _PAPER,
           needs="query", look=("#d55e00", "o"), test_knobs={"bits": 2}),
+    entry("lser-steady", _LSER, "LSER, steady",
+          "LSER with contrast and the newest in every batch; its presets bound values", _OURS,
+          needs="query", knobs={"greedy_per": "item", "random_from": "memory", "newest": 8},
+          look=("#a63d00", "8"), test_knobs={"bits": 2}),
     entry("uniform", f"{_ROOM}.uniform:UniformReplay", "uniform",
           "the newest transitions, drawn uniformly", "Lin 1992", look=("#7d7d7d", "s")),
     entry("per", f"{_ROOM}.prioritized:PrioritizedReplay", "PER",
@@ -220,8 +224,11 @@ MEMORIES = Catalogue(
           knobs={"sampling": "uniform"}, look=("#2e86ab", "h"), test_knobs={"bits": 2}),
     entry("reward-top", _LSER, "reward-top", "control: reward order without locality", _OURS,
           knobs={"codes": "constant"}, look=("#8465cf", "<")),
-    entry("random-code", _LSER, "random-code", "control: buckets without locality", _OURS,
+    entry("random-code", _LSER, "random-code", "control: equal buckets without locality", _OURS,
           knobs={"codes": "random"}, look=("#95743a", ">"), test_knobs={"bits": 2}),
+    entry("shuffled-code", _LSER, "shuffled-code", "control: LSER's buckets without locality",
+          _OURS, needs="query", knobs={"codes": "shuffled"}, look=("#6b5a2e", "4"),
+          test_knobs={"bits": 2}),
 )
 # fmt: on
 
@@ -250,6 +257,7 @@ SIMULATORS = Simulators(
                "organic visits, and offers that are rarely clicked", source="Rohde et al. 2018"),
 )
 
+_RIDGE = "lser.agents.ridge:Ridge"
 AGENTS = Catalogue(
     "agent", "agents",
     entry("ddpg", "lser.agents.ddpg:DDPG", "DDPG", "deterministic actor-critic, the paper's",
@@ -258,5 +266,28 @@ AGENTS = Catalogue(
           "Fujimoto et al. 2018", settings="lser.agents.params:TD3Params"),
     entry("sac", "lser.agents.sac:SAC", "SAC", "a stochastic actor that keeps its entropy up",
           "Haarnoja et al. 2018", settings="lser.agents.params:SACParams"),
+    entry("neural-bandit", "lser.agents.ddpg:DDPG", "neural bandit",
+          "DDPG that sees no further than the next page", _OURS, knobs={"discount": 0.0},
+          settings="lser.agents.params:DDPGParams"),
+    entry("ddpg-release", "lser.agents.ddpg:DDPG", "DDPG, the release's",
+          "action at the critic's second layer, noise never reset", "Shi et al. 2019",
+          knobs={"critic": "late-action", "norm_gain": "uniform", "noise_reset": False},
+          settings="lser.agents.params:DDPGParams"),
+    entry("click-model", "lser.agents.click_model:ClickModel", "click model",
+          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items"),
+    entry("ridge", _RIDGE, "linear bandit", "ridge regression on observation x action, noise",
+          "Li et al. 2010", look=("#0072b2", "^")),
+    entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",
+          "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0},
+          look=("#009e73", "D")),
+    entry("ridge-pages", _RIDGE, "linear bandit on pages",
+          "the same as ridge on the mean vector of the page's items", _OURS, needs="items",
+          knobs={"pages": True, "ridge": 1.0}, look=("#3a9bd9", "v")),
+    entry("constant", _RIDGE, "best constant", "the one direction that earns most, for everybody",
+          _OURS, knobs={"contextual": False}, look=("#c88a00", "X")),
+    entry("popular", "lser.agents.simple:Popular", "popular",
+          "the mean rewarded direction, for everybody", _OURS, look=("#cc79a7", "P")),
+    entry("random", "lser.agents.simple:RandomAgent", "random", "uniformly random actions", _OURS,
+          look=("#95743a", ">")),
 )
 # fmt: on

@@ -11,6 +11,9 @@ from lser.catalogue import nearest
 class MemoryParams:
     """The settings of a memory: its constructor's, the command line's and the record's."""
 
+    newest: int = 0
+    """Places of every batch for the newest transitions; one at least stays for the draw."""
+
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run of so many updates, an agent's discount, a simulator's goals."""
         return self

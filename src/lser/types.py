@@ -1,4 +1,4 @@
-"""The two values that travel between layers: a block of transitions and a sampled batch."""
+"""What travels between layers: blocks of transitions, sampled batches, a catalogue of items."""
 
 from typing import NamedTuple
 
@@ -38,3 +38,22 @@ class Batch(NamedTuple):
     truncated: Bool  # (b,)
     ids: Int64  # (b,) never repeat over the life of a memory
     weights: Float32  # (b,) importance weights; ones where the memory has none
+
+
+class Profile(NamedTuple):
+    """Where an observation keeps the running mean of the clicked items' vectors."""
+
+    start: int  # columns of the observation; as many first components of the vectors
+    stop: int
+    memory: float  # weight of the newest page
+
+
+class Items(NamedTuple):
+    """What a recommender knows of its own catalogue: an action shows the items it scores highest.
+
+    A score is the inner product of the action with the item's vector.
+    """
+
+    vectors: Float32  # (M, A)
+    shown: int  # items on a page
+    profile: Profile | None = None

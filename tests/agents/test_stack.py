@@ -156,16 +156,19 @@ def test_agents_that_cannot_be_stacked_are_refused(others: Any, message: str) ->
 
 
 @every_agent
-def test_a_stack_looks_at_values_when_it_is_time(make: Any) -> None:
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_stack_looks_at_values_when_it_is_time(make: Any, turns: bool) -> None:
     alone, twins = (agents(make, diagnose_every=2) for _ in range(2))
-    made = stack(twins)
+    made: Any = make_stack(Team.of(twins), ROWS, "cpu") if turns else stack(twins)
+    load(made, twins)
     for step in range(4):
         given = batches(3, step)
         expected = [agent.learn(b).values for agent, b in zip(alone, given, strict=True)]
-        values = learn(made, twins, given).values
-        assert (values is None) == (step % 2 == 0)
-        if values is not None:
-            np.testing.assert_allclose(values, [v[:6] for v in expected], rtol=1e-3, atol=1e-4)
+        learn(made, twins, given)
+        values = made.take_values()
+        assert np.isnan(values).all() == (step % 2 == 0)
+        if step % 2:
+            np.testing.assert_allclose(values, np.array(expected), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

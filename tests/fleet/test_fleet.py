@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from lser.agents.stack import DeviceStack
 from lser.experiments import records
 from lser.experiments.presets import preset
 from lser.experiments.run import Run
@@ -27,7 +28,10 @@ LENGTH = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
 
 def small(memory="lser", agent="ddpg", knobs=None, **changes):
     base = preset("bazaar", memory, agent, scale="quick")
-    base = replace(base, agent=replace(base.agent, **{"hidden": (16, 16), **(knobs or {})}))
+    base = replace(
+        base,
+        agent=replace(base.agent, **{"hidden": (16, 16), "diagnose_every": 3, **(knobs or {})}),
+    )
     sizes = {"sessions": 40, "evaluate_every": 20, "evaluate_sessions": 20, "final_sessions": 40}
     sizes |= {"users": 4, "batch_size": 16, "capacity": 500}
     return replace(base, **{**sizes, **changes})
@@ -151,6 +155,34 @@ def test_a_seat_that_fails_fails_alone(tmp_path, monkeypatch):
     assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
 
 
+def test_a_crew_that_dies_takes_only_its_own_runs(tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in ("per", "lser", "uniform")]
+    work = jobs(tmp_path, *experiments)
+    fleet = Fleet(work, device="cpu", workers=3)
+    asked = []
+
+    def stop():
+        asked.append(1)
+        if len(asked) == 9:
+            fleet._links[0]._process.kill()
+        return False
+
+    fleet.go(stop)
+    assert records.load(Path(work[0].folder)).status == "running"  # `Fleets` marks it as failed
+    assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
+
+
+def test_what_the_critic_says_reaches_those_who_watch(tmp_path):
+    work = jobs(tmp_path, small("per", knobs={"diagnose_every": 5}, **LENGTH))
+    fleet = Fleet(work, device="cpu")
+    seen = []
+    fleet._links[0]._crew.seats[0].watch = lambda status: seen.append(status.step.learned)
+    fleet.go()
+    found = [learned.values for learned in seen if learned is not None]
+    assert len(found) > 3
+    assert all(values.replayed_mean <= values.replayed_largest for values in found)
+
+
 def test_an_evaluation_that_fails_ends_its_run_alone(tmp_path, monkeypatch):
     experiments = [small("lser", **LENGTH), small("uniform", **LENGTH)]
     work = jobs(tmp_path, *experiments)
@@ -271,3 +303,20 @@ def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_pat
         for line, expected in zip(mine, its, strict=True):
             assert line["updates"] == expected["updates"]
             assert np.isclose(line["reward"], expected["reward"], rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
+def test_stacked_learners_make_the_same_fleet_to_rounding(agent, tmp_path, monkeypatch):
+    def stacked(team, rows, device, buffers):
+        return DeviceStack(team, team.batch_shape(rows), buffers, torch.device(device))
+
+    length = {**LENGTH, "sessions": 8}
+    knobs = {"diagnose_every": 7, "value_bound": "auto"}
+    experiments = [small(memory, agent, knobs, **length) for memory in ("lser", "per", "uniform")]
+    work = jobs(tmp_path, *experiments)
+    monkeypatch.setattr("lser.fleet.run.make_stack", stacked)
+    assert Fleet(work, device="cpu").go()
+    for one, job in zip(alone(tmp_path, experiments), work, strict=True):
+        mine, its = (records.load(Path(f)).curve for f in (job.folder, one))
+        for line, expected in zip(mine, its, strict=True):
+            assert line == pytest.approx(expected, abs=1e-3)

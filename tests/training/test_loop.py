@@ -111,6 +111,18 @@ def test_the_agent_hears_of_ended_sessions():
     assert ("over", [True, False]) in book.events
 
 
+def test_an_agent_that_observes_is_told_of_every_transition_once():
+    class Told(Diary):
+        def observe(self, transitions):
+            self.events.append(("store", transitions.observation.tolist()))
+
+    book, env = Told(), counting(AutoresetMode.SAME_STEP)
+    list(itertools.islice(train(env, book, book, batch_size=4), 3))
+    stored = [what for kind, what in book.events if kind == "store"]
+    assert len(stored) == 6
+    assert stored[::2] == stored[1::2]  # the memory's and the agent's
+
+
 @pytest.mark.parametrize(("knob", "value"), [("batch_size", 0), ("updates_per_step", 0)])
 def test_bad_knobs_are_named(knob, value):
     env = counting(AutoresetMode.SAME_STEP)

@@ -1,17 +1,40 @@
-"""Agents that learn from a replay memory: DDPG, TD3 and SAC."""
+"""Agents: DDPG, TD3 and SAC, a model of clicks, and the bandits to compare them with."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lser.agents.click_model import ClickModel
     from lser.agents.ddpg import DDPG
     from lser.agents.protocol import Agent, Learned, Values
+    from lser.agents.ridge import Ridge
     from lser.agents.sac import SAC
     from lser.agents.saved import load_agent
+    from lser.agents.simple import Popular, RandomAgent
     from lser.agents.td3 import TD3
 
-__all__ = ["DDPG", "SAC", "TD3", "Agent", "Learned", "Values", "load_agent"]
-_HOMES = {"Agent": "protocol", "Learned": "protocol", "Values": "protocol", "load_agent": "saved"}
+__all__ = [
+    "DDPG",
+    "SAC",
+    "TD3",
+    "Agent",
+    "ClickModel",
+    "Learned",
+    "Popular",
+    "RandomAgent",
+    "Ridge",
+    "Values",
+    "load_agent",
+]
+_HOMES = {
+    "Agent": "protocol",
+    "ClickModel": "click_model",
+    "Learned": "protocol",
+    "Popular": "simple",
+    "RandomAgent": "simple",
+    "Values": "protocol",
+    "load_agent": "saved",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,8 @@ def action_bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32
         box: Any = low
         if not (hasattr(box, "low") and hasattr(box, "high")):
             raise ValueError(
-                f"agents act in a Box: give its two bounds or a Box with low and high, got {low!r}"
+                "agents act in a Box: give its two bounds or a Box with low and high; "
+                f"our simulators give one with actions='continuous', got {low!r}"
             )
         low, high = box.low, box.high
     try:

@@ -23,6 +23,9 @@ EPSILON = np.float32(1e-5)  # of nn.LayerNorm
 ONE_MINUS_BETA1 = np.float32(0.1)  # these three of torch.optim.Adam
 ONE_MINUS_BETA2 = np.float32(0.001)
 ADAM_EPSILON = np.float32(1e-8)
+# the same as Python's numbers, which torch.compile takes for constants
+_EPSILON, _ADAM_EPSILON = float(EPSILON), float(ADAM_EPSILON)
+_ONE_MINUS_BETA1, _ONE_MINUS_BETA2 = float(ONE_MINUS_BETA1), float(ONE_MINUS_BETA2)
 
 
 class Kernels(NamedTuple):
@@ -35,6 +38,7 @@ class Kernels(NamedTuple):
     backward: Callable[..., None]
     backward_inputs: Callable[..., None]
     adam: Callable[..., None]
+    follow: Callable[..., Any]
 
 
 @relaxed_kernel
@@ -142,7 +146,7 @@ def stacked_forward(
 ) -> None:
     """`forward` of every agent: (G, b, n), with gain and shift (G, 1, n)."""
     variance, mean = torch.var_mean(normal, -1, correction=0, keepdim=True)
-    factor = torch.rsqrt(variance + float(EPSILON))
+    factor = torch.rsqrt(variance + _EPSILON)
     value = (normal - mean) * factor
     rstd.copy_(factor)
     outputs.copy_(torch.relu(value * gain + shift))
@@ -186,19 +190,26 @@ def stacked_adam(
     active: Tensor,
 ) -> None:
     """`adam` of the agents with 1 in `active`; rate, correction and active are (G, 1)."""
-    first = mean + (gradient - mean) * (float(ONE_MINUS_BETA1) * active)
-    second = square + (gradient * gradient - square) * (float(ONE_MINUS_BETA2) * active)
-    move = rate * first / (second.sqrt() * correction + float(ADAM_EPSILON))
+    first = mean + (gradient - mean) * (_ONE_MINUS_BETA1 * active)
+    second = square + (gradient * gradient - square) * (_ONE_MINUS_BETA2 * active)
+    move = rate * first / (second.sqrt() * correction + _ADAM_EPSILON)
     values.sub_(move * active)
     mean.copy_(first)
     square.copy_(second)
+
+
+def stacked_follow(targets: Tensor, values: Tensor, share: Tensor) -> None:
+    """Move every agent's targets its `share` (G, 1) of the way to the values."""
+    targets.add_((values - targets) * share)
 
 
 def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
-PLAIN = Kernels(Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam)
+PLAIN = Kernels(
+    Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam, Tensor.lerp_
+)
 STACKED = Kernels(
     _same,
     torch.bmm,
@@ -207,10 +218,31 @@ STACKED = Kernels(
     stacked_backward,
     stacked_backward_inputs,
     stacked_adam,
+    stacked_follow,
 )
 
 
 def fused() -> Kernels:
     """The stacked kernels through `torch.compile`, each compiled at its first call."""
-    compiled = [torch.compile(kernel, dynamic=False) for kernel in STACKED[3:]]
-    return Kernels(*STACKED[:3], *compiled)
+    config: Any = torch._dynamo.config
+    config.recompile_limit = max(config.recompile_limit, 64)  # one per shape
+    return Kernels(*STACKED[:3], *map(_compiled, STACKED[3:]))
+
+
+def _compiled(kernel: Callable[..., None]) -> Callable[..., None]:
+    """`kernel` compiled, or itself with a warning where that does not work."""
+    compiled = torch.compile(kernel, dynamic=False, fullgraph=True)
+    works = True
+
+    def call(*tensors: Tensor) -> None:
+        nonlocal works
+        if works:
+            try:
+                compiled(*tensors)
+                return
+            except Exception as error:  # of the compiler or its tools: any kind
+                log.warning("torch.compile does not work here (%s): slower", error)
+                works = False
+        kernel(*tensors)
+
+    return call

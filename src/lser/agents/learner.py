@@ -44,7 +44,8 @@ class Plan(NamedTuple):
     """The host's part of the next update of a stack."""
 
     actor: bool  # whether some agent's actor moves
-    diagnose: bool
+    diagnose: bool  # whether some agent's values are to be looked at
+    looked: Bool  # (G,) whose
     numbers: Float32  # (names, G), in the order of `Learner.numbers`
 
 
@@ -98,6 +99,7 @@ class Learner:
         self._delay = np.array([getattr(p, "delay", 1) for p in params])
         self._first_every, self._first_delay = every[0], int(self._delay[0])
         self._automatic = np.array([p.value_bound == "auto" for p in params])
+        self._limits = np.array([[-np.inf], [np.inf]]).repeat(len(members), 1)
         self.bounded = any(p.value_bound is not None for p in params)
         self.reward_range = np.array([[np.inf, -np.inf]] * len(members), np.float32)  # seen so far
         self.updates = np.zeros(len(members), np.int64)
@@ -132,6 +134,7 @@ class Learner:
             for part, rates in zip(parts, (actor_rates, critic_rates), strict=True)
         )
         self._followers, self._followed = self.targets, self.parameters
+        self._move_targets = kernels.follow
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the first weights of a single agent."""
@@ -184,9 +187,10 @@ class Learner:
             self.see_rewards(slot, rewards(slot))
         moving = active & (self.updates % self._delay == 0)
         rows = [active, moving, *self.critic_adam.plan(active), *self.actor_adam.plan(moving)]
-        limits = np.array([self.limits_of(slot) for slot in range(len(active))]).T
-        numbers = np.array([*rows, *limits, *self._more_numbers(active)], np.float32)
-        return Plan(bool(moving.any()), bool(due.any()), numbers)
+        if self.bounded:
+            self._limits = np.array([self.limits_of(slot) for slot in range(len(active))]).T
+        numbers = np.array([*rows, *self._limits, *self._more_numbers(active)], np.float32)
+        return Plan(bool(moving.any()), bool(due.any()), due, numbers)
 
     def set_control(self, numbers: Tensor) -> None:
         """Take the plan's numbers (names, G) on the device as those of the next updates."""
@@ -299,7 +303,7 @@ class Learner:
     def _follow(self) -> None:
         """Move the targets their share of the way to the parameters."""
         share = self._tau * self.control["moving"] if self.stacked else self._tau
-        self._followers.lerp_(self._followed, share)
+        self._move_targets(self._followers, self._followed, share)
 
     def _step(self, adam: Adam, name: str, active: str) -> None:
         if self.stacked:
@@ -323,7 +327,11 @@ class Learner:
         return torch.addcmul(self._centre, self._half, tanh, out=out)
 
     def _tape(self, name: str, network: Any, rows: int) -> Any:
-        """The tape of that name, made anew only when the number of rows changes."""
+        """The tape of that name, made anew only when the number of rows changes.
+
+        A stack keeps those of other numbers of rows: captured graphs go on using them.
+        """
+        name = f"{name} {rows}" if self.stacked else name
         known = self._tapes.get(name)
         if known is None or known[0] != rows:
             known = self._tapes[name] = rows, network.tape((*self._lead, rows))

@@ -80,11 +80,11 @@ class HostBatches:
     def __init__(self, shape: BatchShape, buffer: Tensor) -> None:
         """Fill `buffer` of `shape.floats` numbers."""
         self.shape, self.buffer = shape, buffer
-        sides, scalars, normals = (view.numpy() for view in split(shape, buffer))
-        self._normals = split(shape, buffer)[2]
+        sides, scalars = (view.numpy() for view in split(shape, buffer)[:2])
+        normals = split(shape, buffer)[2]
         if shape.agents is None:
-            sides, scalars, normals = sides[:, None], scalars[:, None], normals[:, None]
-            self._normals = self._normals.unsqueeze(1)
+            sides, scalars, normals = sides[:, None], scalars[:, None], normals.unsqueeze(1)
+        self._normals = list(normals)
         seen = shape.observations
         self._observation, self._next_observation = sides[..., :seen]
         self._action = sides[0, ..., seen:]

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from lser.types import Batch, Bool, Float32
+from lser.types import Batch, Bool, Float32, Transitions
 
 
 class Values(NamedTuple):
@@ -28,7 +28,10 @@ class Learned(NamedTuple):
 
 
 class Agent(Protocol):
-    """A continuous-action learner over N user streams."""
+    """A continuous-action learner over N user streams.
+
+    One that has `observe` as well (`Observer`) is told of every transition, once, as it is stored.
+    """
 
     def act(self, observation: Float32, *, explore: bool = False) -> Float32:
         """Actions (N, A) within the Box bounds for observations (N, O)."""
@@ -52,4 +55,12 @@ class Agent(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly from `state_dict()`."""
+        ...
+
+
+class Observer(Protocol):
+    """An agent that counts or learns from every transition, beside what is replayed."""
+
+    def observe(self, transitions: Transitions) -> None:
+        """Take a block of new transitions into account."""
         ...

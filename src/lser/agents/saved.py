@@ -6,19 +6,32 @@ from typing import Any
 
 from lser import files
 from lser.agents.actor_critic import ActorCritic
+from lser.agents.bandit import Bandit
+from lser.agents.click_model import ClickModel
 from lser.agents.ddpg import DDPG
+from lser.agents.ridge import Ridge
 from lser.agents.sac import SAC
+from lser.agents.simple import Popular, RandomAgent
 from lser.agents.td3 import TD3
 
 KINDS: dict[str, type[ActorCritic]] = {kind.__name__: kind for kind in (DDPG, TD3, SAC)}
+BANDITS: dict[str, type[Bandit]] = {
+    kind.__name__: kind for kind in (ClickModel, Ridge, Popular, RandomAgent)
+}
 
 
-def load_agent(path: str | Path, *, device: str | None = None) -> ActorCritic:
-    """The agent that `save` wrote, which goes on where it stood; on another `device` if given."""
+def load_agent(path: str | Path, *, device: str | None = None) -> Any:
+    """The agent that `save` wrote, which goes on where it stood.
+
+    One with networks goes on another `device` if given.
+    """
     kind, state = files.load(path)
-    if kind not in KINDS:
-        raise ValueError(f"{path} holds a {kind!r}, not an agent ({', '.join(KINDS)})")
+    if kind not in {**KINDS, **BANDITS}:
+        known = ", ".join((*KINDS, *BANDITS))
+        raise ValueError(f"{path} holds a {kind!r}, not an agent ({known})")
     try:
+        if kind in BANDITS:
+            return BANDITS[kind].from_file(state)
         config, arrays = state.config, state.arrays
         knobs = config["params"]
         if not isinstance(knobs, dict):

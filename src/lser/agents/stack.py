@@ -17,10 +17,11 @@ from lser.agents.actor_critic import ActorCritic
 from lser.agents.kernels import STACKED, fused
 from lser.agents.learner import Learner, Member, Plan, Update
 from lser.agents.minibatch import BatchShape, HostBatches, Minibatch, minibatch
-from lser.types import Bool, Float32
+from lser.types import Bool, Float32, Float64
 
 log = logging.getLogger("lser")
 
+PAGE = 4096  # bytes
 WARM_UPS = 3  # updates without active agents before a capture: libraries allocate outside of it
 
 
@@ -63,7 +64,6 @@ class Found(NamedTuple):
 
     errors: Float32  # (G, b)
     critic_loss: Float32  # (G,)
-    values: Float32 | None  # (G, 6), where it was time to look at them
 
 
 class Stack(Protocol):
@@ -77,6 +77,13 @@ class Stack(Protocol):
 
     def found(self) -> Found:
         """Wait for the last update; its result is valid until the next `launch`."""
+        ...
+
+    def take_values(self) -> Float64:
+        """The numbers of `Values` (G, 8) looked at since the last call, NaN where none.
+
+        Call it when no update is under way.
+        """
         ...
 
     def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
@@ -96,6 +103,10 @@ class Stack(Protocol):
 
     def load(self, slot: int, state: dict[str, Any]) -> None:
         """Continue one agent's learner from its `state_dict`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the buffers, before their memory goes."""
         ...
 
 
@@ -123,25 +134,28 @@ class Turns:
         ]
         count = len(team.members)
         errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
-        self._found = Found(errors, loss, None)
+        self._found = Found(errors, loss)
+        self._values = np.full((count, 8), np.nan)
 
     @torch.inference_mode()
     def launch(self, active: Bool, buffer: int) -> None:
         """Update the agents in `active` (G,) on what lies in that buffer."""
-        values = np.full((len(active), 6), np.nan, np.float32)
         for slot in map(int, np.flatnonzero(active)):
             rewards = self.batches[buffer].rewards(slot)
             update = self.learners[slot].update_alone(self._data[buffer][slot], rewards)
             self._found.errors[slot] = update.errors.numpy()
             self._found.critic_loss[slot] = update.critic_loss
             if update.values is not None:
-                values[slot] = update.values.numpy()
-        looked = not np.isnan(values).all()
-        self._found = self._found._replace(values=values if looked else None)
+                self._values[slot] = *update.values.tolist(), *self.learners[slot].allowed()
 
     def found(self) -> Found:
         """The result of the last update."""
         return self._found
+
+    def take_values(self) -> Float64:
+        """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
+        values, self._values = self._values, np.full_like(self._values, np.nan)
+        return values
 
     @torch.inference_mode()
     def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
@@ -164,6 +178,9 @@ class Turns:
     def load(self, slot: int, state: dict[str, Any]) -> None:
         """Continue one agent's learner from its `state_dict`."""
         self.learners[slot].load_state_dict(state)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
 
 def _unstacked(data: Minibatch) -> list[Minibatch]:
@@ -197,21 +214,29 @@ class DeviceStack:
         self.learner = team.learner_type(
             team.observation_dim, team.members, device=device, kernels=kernels
         )
+        self._registered: list[Tensor] = []
         self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
         self._device_batches = torch.zeros(shape.floats, device=device)
+        self._arriving = [torch.zeros_like(self._device_batches) for _ in range(2)]
         self._data = minibatch(shape, self._device_batches)
         names = len(self.learner.numbers)
-        self._host_numbers = [self._pinned(torch.zeros(names, count)) for _ in buffers]
+        pin = self._cuda
+        self._host_numbers = [torch.zeros(names, count, pin_memory=pin) for _ in buffers]
         self._numbers = torch.zeros(names, count, device=device)
         self.learner.set_control(self._numbers)
-        self._host_found = self._pinned(torch.zeros(count, shape.rows + 1))
-        self._host_values = self._pinned(torch.zeros(count, 6))
-        self._looked = False
+        self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
+        self._host_loss = torch.zeros(count, pin_memory=pin)
+        self._host_values = torch.zeros(count, 6, pin_memory=pin)
+        self._looked = np.zeros(count, np.bool_)  # whose values, since the last `take_values`
         self._capturing = capture and self._cuda
         self._graphs: dict[tuple[bool, bool], tuple[Any, Update]] = {}
         self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
         self._done = torch.cuda.Event() if self._cuda else None
         self._copied = [torch.cuda.Event() for _ in buffers] if self._cuda else []
+        self._used = [torch.cuda.Event() for _ in buffers] if self._cuda else []
+        self._taken = [torch.cuda.Event() for _ in range(2)] if self._cuda else []
+        self._copies = torch.cuda.Stream(device) if self._cuda else None
+        self._launched = 0
 
     @torch.no_grad()
     def launch(self, active: Bool, buffer: int) -> None:
@@ -221,16 +246,16 @@ class DeviceStack:
         """
         plan = self.learner.plan(active, self.batches[buffer].rewards)
         if self._cuda:
-            self._copied[buffer].synchronize()  # the last copy of this buffer's numbers
+            self._used[buffer].synchronize()  # the last copy of this buffer's numbers
         self._host_numbers[buffer].numpy()[:] = plan.numbers
+        self._bring(buffer)
         self._numbers.copy_(self._host_numbers[buffer], non_blocking=True)
-        self._device_batches.copy_(self.batches[buffer].buffer, non_blocking=True)
         if self._cuda:
-            self._copied[buffer].record()
+            self._used[buffer].record()
         update = self._update(plan)
-        self._host_found[:, :-1].copy_(update.errors, non_blocking=True)
-        self._host_found[:, -1].copy_(update.critic_loss, non_blocking=True)
-        self._looked = update.values is not None
+        self._host_errors.copy_(update.errors, non_blocking=True)
+        self._host_loss.copy_(update.critic_loss, non_blocking=True)
+        self._looked |= plan.looked
         if update.values is not None:
             self._host_values.copy_(update.values, non_blocking=True)
         if self._done is not None:
@@ -240,9 +265,32 @@ class DeviceStack:
         """Wait for the last update; its result is valid until the next `launch`."""
         if self._done is not None:
             self._done.synchronize()
-        numbers: Float32 = self._host_found.numpy()
-        values: Float32 | None = self._host_values.numpy() if self._looked else None
-        return Found(numbers[:, :-1], numbers[:, -1], values)
+        return Found(self._host_errors.numpy(), self._host_loss.numpy())
+
+    def take_values(self) -> Float64:
+        """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
+        values = np.full((len(self._looked), 8), np.nan)
+        for slot in map(int, np.flatnonzero(self._looked)):
+            values[slot] = *self._host_values[slot].tolist(), *self.learner.allowed(slot)
+        self._looked[:] = False
+        return values
+
+    def _bring(self, buffer: int) -> None:
+        """Copy the batches to where the update reads them, beside the update before."""
+        host = self.batches[buffer].buffer
+        if self._copies is None:
+            self._device_batches.copy_(host)
+            return
+        place = self._launched % 2
+        self._launched += 1
+        self._copies.wait_event(self._taken[place])
+        with torch.cuda.stream(self._copies):
+            self._arriving[place].copy_(host, non_blocking=True)
+            self._copied[buffer].record()
+        current = torch.cuda.current_stream()
+        current.wait_event(self._copied[buffer])
+        self._device_batches.copy_(self._arriving[place])
+        self._taken[place].record()
 
     def _update(self, plan: Plan) -> Update:
         def work() -> Update:
@@ -301,7 +349,7 @@ class DeviceStack:
 
     def actor(self, slot: int) -> Float32:
         """One agent's actor, (P,)."""
-        found: Float32 = self.learner.actor.vector[slot].cpu().numpy()
+        found: Float32 = self.learner.actor.vector[slot].clone().cpu().numpy()
         return found
 
     def state(self, slot: int) -> dict[str, Any]:
@@ -312,16 +360,23 @@ class DeviceStack:
         """Continue one agent's learner from its `state_dict`."""
         self.learner.load_state_dict(state, slot)
 
-    def _pinned(self, tensor: Tensor) -> Tensor:
-        return pinned(tensor) if self._cuda else tensor
+    def _pinned(self, buffer: Tensor) -> Tensor:
+        """A buffer with its pages locked in place, if it shares them with nothing else."""
+        if self._cuda and not buffer.is_pinned() and buffer.data_ptr() % PAGE == 0:
+            code = torch.cuda.cudart().cudaHostRegister(buffer.data_ptr(), buffer.nbytes, 0)
+            if int(code) == 0:
+                self._registered.append(buffer)
+            else:
+                log.warning("host memory could not be pinned (code %s): slower", int(code))
+        return buffer
 
-
-def pinned(tensor: Tensor) -> Tensor:
-    """`tensor` with its memory locked in place, so that the device copies from it by itself."""
-    code = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.nbytes, 0)
-    if int(code) != 0:
-        log.warning("host memory could not be pinned (code %s): copies will wait", int(code))
-    return tensor
+    def close(self) -> None:
+        """Let go of the buffers' pages, before their memory goes."""
+        if self._cuda:
+            torch.cuda.synchronize()
+        for buffer in self._registered:
+            torch.cuda.cudart().cudaHostUnregister(buffer.data_ptr())
+        self._registered.clear()
 
 
 def capture_graph(work: Callable[[], Any]) -> tuple[Any, Any]:

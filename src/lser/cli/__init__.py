@@ -2,12 +2,14 @@
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "train LSER and uniform replay side by side and write a page about it"),
+    "demo": ("demo", "LSER's recommender beside a linear bandit, and a page about it"),
+    "compare": ("compare", "train memories or agents side by side and say which is better"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),
     "evaluate": ("evaluate", "score the agent of a finished run on fresh users"),
@@ -18,6 +20,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "inspect": ("inspect", "say whether replaying by similarity would pay on your log"),
+    "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
+    "policy": ("policy", "promote or roll back a policy of a running service"),
+    "import": ("import_", "bring the clicks of the past into a shop's log"),
+    "backup": ("backup", "copy a shop while it is served"),
     "theory": ("theory", "what to expect of a hash: collisions, recall, occupied codes"),
 }
 
@@ -41,7 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _error(f"unknown command {name!r}; did you mean {' or '.join(near)}?")
     module = importlib.import_module(f"lser.cli.{COMMANDS[name][0]}")
     try:
-        code: int = getattr(module, name)(rest)
+        code: int = getattr(module, COMMANDS[name][0] if name == "import" else name)(rest)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, MemoryError, OSError, WeightsError) as error:
         return _error(str(error))
     except KeyboardInterrupt:
@@ -60,7 +71,7 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "example: lser train bazaar lser --sessions 2000 --seed 1",
+            "example: lser compare lser uniform --on bazaar --sessions 1000 --seeds 5",
         ]
     )
 

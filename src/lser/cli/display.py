@@ -1,4 +1,4 @@
-"""Progress on stderr: a live bar in a terminal, a plain line every few seconds elsewhere."""
+"""Progress on stderr: a live bar in a terminal, a plain line a minute elsewhere."""
 
 import sys
 import time
@@ -6,11 +6,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 
 from lser.experiments.progress import Status, summary
 
-LINE_SECONDS = 5.0
+LINE_SECONDS = 60.0
+BAR_SECONDS = 0.2
 PLAIN_WIDTH = 160  # of tables that go to a file or a pipe
 
 
@@ -21,26 +23,25 @@ def stdout() -> Console:
 
 
 class RunDisplay:
-    """Shows one run: sessions, steps/s, the score so far, the last evaluation, time left."""
+    """Shows one run in 80 columns: sessions, the scores so far, time left; its last state too."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._console = Console(stderr=True)
-        self._shown = 0.0
+        self._shown: float | None = None
+        self._last: Status | None = None
         self._bar: Progress | None = None
         self._task: Any = None
 
     def __enter__(self) -> Self:
+        print(self._name, file=sys.stderr, flush=True)
         if self._console.is_terminal:
             self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed:,.0f}/{task.total:,.0f} sessions"),
-                TextColumn("{task.fields[scores]}"),
-                TimeRemainingColumn(),
+                BarColumn(bar_width=8),
+                TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True)),
                 console=self._console,
             )
-            self._task = self._bar.add_task(self._name, total=1, scores="")
+            self._task = self._bar.add_task("", total=1, words="")
             self._bar.start()
         return self
 
@@ -50,36 +51,46 @@ class RunDisplay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._last is not None:
+            self._show(self._last)
         if self._bar is not None:
             self._bar.stop()
 
     def __call__(self, status: Status) -> None:
         """Show a run's status, not too often."""
+        self._last = status
         now = time.monotonic()
-        if now - self._shown < (0.2 if self._bar is not None else LINE_SECONDS):
-            return
-        self._shown = now
+        every = BAR_SECONDS if self._bar is not None else LINE_SECONDS
+        if self._shown is None or now - self._shown >= every:
+            self._shown = now
+            self._show(status)
+
+    def _show(self, status: Status) -> None:
         numbers = summary(status)
-        if self._bar is not None:
-            self._bar.update(
-                self._task,
-                completed=numbers["sessions"],
-                total=numbers["of"],
-                scores=scores(numbers),
-            )
-        else:
-            done = f"{numbers['sessions']:,}/{numbers['of']:,} sessions"
-            line = f"{self._name}: {done}, {scores(numbers)}, {left(numbers['left'])}"
-            print(line, file=sys.stderr, flush=True)
+        words = line(numbers)
+        if self._bar is None:
+            print(words, file=sys.stderr, flush=True)
+            return
+        done = min(numbers["sessions"], numbers["of"])
+        self._bar.update(self._task, completed=done, total=numbers["of"], words=words)
+
+
+def line(numbers: dict[str, Any]) -> str:
+    """A run in at most 70 columns: sessions, scores and time left."""
+    done = min(numbers["sessions"], numbers["of"])
+    words = [f"{done:,}/{numbers['of']:,} sessions", scores(numbers)]
+    if done < numbers["of"]:
+        words.append(left(numbers["left"]))
+    return ", ".join(words)
 
 
 def scores(numbers: dict[str, Any]) -> str:
-    """A run's rate and scores in a few words."""
-    parts = [f"{numbers['steps_per_second']:,.0f} steps/s"]
-    parts.append(f"{numbers['metric']} so far {numbers['so_far']:.3f}")
+    """A run's score over training, and at its last evaluation, in a few words."""
+    metric = str(numbers["metric"]).replace("reward_per_step", "reward")
+    text = f"{metric} {numbers['so_far']:#.3g}"
     if numbers["evaluation"] is not None:
-        parts.append(f"last evaluation {numbers['evaluation']:.3f}")
-    return ", ".join(parts)
+        text += f" (evaluated {numbers['evaluation']:#.3g})"
+    return text
 
 
 def left(seconds: float | None) -> str:

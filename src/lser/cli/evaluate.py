@@ -12,7 +12,11 @@ from lser.experiments.experiment import from_json
 
 
 def evaluate(argv: list[str]) -> int:
-    """Score a finished run's agent."""
+    """Score a finished run's agent, or with ``--log`` the policies of a shop."""
+    if any(argument.partition("=")[0] == "--log" for argument in argv):
+        from lser.cli.evaluate_log import evaluate_log
+
+        return evaluate_log(argv)
     return int(tyro.cli(_evaluate, args=argv, prog="lser evaluate"))
 
 
@@ -25,7 +29,9 @@ def _evaluate(
 ) -> int:
     """Score the agent of a finished run on fresh users, without exploration.
 
-    example: lser evaluate runs/runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
+    With --log SHOP instead of a record: what the log of an online shop says about its policies.
+
+    example: lser evaluate runs/bazaar/lser-seed0-1a2b3c4d --sessions 5000
 
     Args:
         record: Folder of the record.
@@ -33,6 +39,8 @@ def _evaluate(
         seed: Seed of the users.
         json_output: Print JSON.
     """
+    if sessions < 1:
+        raise ValueError(f"--sessions must be at least 1, got {sessions}")
     from lser.experiments.build import anchors, build_agent, make_env
     from lser.experiments.run import AGENT
     from lser.training import checkpoint

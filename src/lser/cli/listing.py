@@ -5,6 +5,7 @@ from typing import Any
 
 import tyro
 from rich.table import Table
+from rich.text import Text
 
 from lser.catalogue import MEMORIES, SIMULATORS, Entry
 from lser.cli.display import stdout
@@ -24,7 +25,8 @@ def memories(argv: list[str]) -> int:
         }
         for entry in MEMORIES.values()
     ]
-    return _show(rows, as_json, "Memories (lser train SIMULATOR MEMORY)")
+    note = "Start with lser and uniform; reward-top shows what reward order does alone."
+    return _show(rows, as_json, f"Memories (lser train SIMULATOR MEMORY). {note}")
 
 
 def _memories(json: bool = False) -> bool:
@@ -41,7 +43,9 @@ def simulators(argv: list[str]) -> int:
     as_json = tyro.cli(_simulators, args=argv, prog="lser simulators")
     identities = {entry.name: identity for identity, entry in IDS.items()}
     rows = [_simulator_row(entry, identities.get(name, "")) for name, entry in SIMULATORS.items()]
-    return _show(rows, as_json, "Simulators (gym.make, gym.make_vec, lser train)")
+    if not as_json:
+        rows = [_narrow(row) for row in rows]
+    return _show(rows, as_json, "Simulators: names for lser train, ids for gym.make and make_vec")
 
 
 def _simulators(json: bool = False) -> bool:
@@ -51,6 +55,16 @@ def _simulators(json: bool = False) -> bool:
         json: Print JSON lines.
     """
     return json
+
+
+def _narrow(row: dict[str, Any]) -> dict[str, Any]:
+    """The row for 80 columns: the id under the name, where the best comes from under its score."""
+    return {
+        "name, id": f"{row['name']}\n{row['id']}",
+        "metric": row["metric"],
+        "random": row["random"],
+        "best known": f"{row['best known']}\n{row['source']}".strip(),
+    }
 
 
 def _simulator_row(entry: Entry, identity: str) -> dict[str, Any]:
@@ -73,10 +87,13 @@ def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> int:
         for row in rows:
             print(json.dumps(row))
         return 0
-    table = Table(title=title)
+    console = stdout()
+    console.print(Text(title))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 1 if "name, id" in rows[0] else 0, 0))
     for column in rows[0]:
-        table.add_column(column, overflow="fold", no_wrap=column in ("name", "id", "metric"))
+        whole = column in ("name", "name, id", "metric", "random")
+        table.add_column(column, overflow="fold", no_wrap=whole)
     for row in rows:
-        table.add_row(*map(str, row.values()))
-    stdout().print(table)
+        table.add_row(*(Text(str(cell)) for cell in row.values()))
+    console.print(table)
     return 0

@@ -17,7 +17,7 @@ def resume(argv: list[str]) -> int:
 def _resume(record: Annotated[Path, tyro.conf.Positional], /) -> int:
     """Continue an interrupted run; its record ends as if it had never stopped.
 
-    example: lser resume runs/runs/bazaar/lser-seed0-1a2b3c4d
+    example: lser resume runs/bazaar/lser-seed0-1a2b3c4d
 
     Args:
         record: Folder of the record.

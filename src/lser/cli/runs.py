@@ -1,16 +1,16 @@
-"""``lser runs``: a table of records."""
+"""``lser runs``: the records under a folder."""
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
-from rich.table import Table
-from rich.text import Text
 
-from lser.cli.display import stdout
 from lser.experiments import records
-from lser.report.naming import clean
+from lser.report.naming import clean, natural
+from lser.report.style import count
+
+UNFINISHED = ("stopped", "died")
 
 
 def runs(argv: list[str]) -> int:
@@ -31,22 +31,26 @@ def _runs(
         folder: Where to look.
         json_output: Print JSON lines.
     """
-    found = records.find(folder)
-    rows = [_row(record, folder) for record in found]
+    rows = sorted((row(record) for record in records.find(folder)), key=_order)
     if json_output:
-        for row in rows:
-            print(json.dumps(row))
+        for one in rows:
+            print(json.dumps(one))
         return 0
-    table = Table(title=Text(f"{len(rows)} records under {folder}"))
-    for name in ("study", "simulator", "label", "seed", "status", "sessions", "score", "path"):
-        table.add_column(name, overflow="fold", justify="right" if name == "score" else "left")
-    for row in rows:
-        table.add_row(*(Text(clean(str(value))) for value in row.values()))  # data, never markup
-    stdout().print(table)
+    print(f"{count(len(rows), 'record')} under {folder}")
+    place = None
+    for one in rows:
+        here = " / ".join(clean(part) for part in (one["study"], one["simulator"]) if part)
+        if here != place:
+            print(f"\n{here or '(not readable)'}")
+            place = here
+        print(f"  {_line(one)}\n    {clean(one['path'], 4_000)}")
+    if any(one["status"] in UNFINISHED for one in rows):
+        print("\nstopped and died runs go on with: lser resume PATH")
     return 0
 
 
-def _row(record: records.Record, root: Path) -> dict[str, object]:
+def row(record: records.Record) -> dict[str, Any]:
+    """A record as plain data: numbers as numbers, and a path that other commands take."""
     last = record.final or (record.curve[-1] if record.curve else None)
     return {
         "study": record.study,
@@ -55,6 +59,19 @@ def _row(record: records.Record, root: Path) -> dict[str, object]:
         "seed": record.seed,
         "status": record.status,
         "sessions": int(last.get("sessions", 0)) if last else 0,
-        "score": f"{record.metric} {last['metric']:.4f}" if last else "",
-        "path": str(record.path.relative_to(root) if root in record.path.parents else record.path),
+        "metric": record.metric,
+        "score": float(last["metric"]) if last else None,
+        "path": record.where,
     }
+
+
+def _order(one: dict[str, Any]) -> tuple[Any, ...]:
+    return one["study"], one["simulator"], natural(one["label"]), one["seed"], one["path"]
+
+
+def _line(one: dict[str, Any]) -> str:
+    """A record within 78 columns."""
+    label = clean(str(one["label"]), 30)
+    score = "no score yet" if one["score"] is None else f"{one['metric']} {one['score']:.4f}"
+    sessions = f"{one['sessions']:,} sessions"
+    return f"{label:<30} seed {one['seed']:<3} {one['status']:<8} {sessions:>15}  {score}".rstrip()

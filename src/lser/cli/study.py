@@ -2,24 +2,26 @@
 
 import shlex
 import sys
-import time
 from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lser.cli.display import LINE_SECONDS, left, stdout
+from lser.cli.display import left, stdout
+from lser.cli.jobs import run_jobs
 from lser.experiments import records
+from lser.experiments.experiment import from_json
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
+from lser.experiments.ready import check_device, sizes
 from lser.experiments.studies import GROUPS, STUDIES, plan
-from lser.experiments.study import Job, Map, Processes, Tally, finished, job_for, term_as_interrupt
+from lser.experiments.study import Job, Processes, Tally, finished, job_for
 from lser.fleet.map import Fleets
+from lser.report.style import count
+from lser.simulators.virtual_taobao.weights import WeightsError
 
 Engine = Literal["processes", "fleet"]
 
@@ -51,7 +53,7 @@ def _description() -> str:
 
 
 def _arguments(
-    name: Annotated[str, tyro.conf.Positional],
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")],
     /,
     scale: Scale = "medium",
     seeds: int = 5,
@@ -61,7 +63,7 @@ def _arguments(
     dry_run: bool = False,
     engine: Engine = "processes",
     device: str = "cuda",
-    fleet_size: int = 64,
+    fleet_size: int = 128,
     deadline: float = inf,
 ) -> tuple[str, Scale, int, str, int, Path, bool, Engine, str, int, float]:
     """Collect the arguments.
@@ -70,14 +72,15 @@ def _arguments(
         name: The study.
         scale: quick (a smoke test), medium (separates the cells), or paper (its full length).
         seeds: Seeds per cell, from 0.
-        only: Keep runs whose simulator, label or study contains this text.
-        workers: Processes side by side; 0: as many as cores, or 4 fleets.
+        only: Keep runs whose simulator, label or study contains this text, or one of several
+            with | between them.
+        workers: Processes side by side, or of a fleet; 0: as many as cores.
         out: Folder for the records.
         dry_run: List the runs, their memory and an estimate of time, and stop.
         engine: A process for each run, or fleets: runs with their learners stacked on a device.
         device: Where a fleet learns.
         fleet_size: Runs of one fleet, at most.
-        deadline: Seconds after which fleets stop; unfinished runs start anew the next time.
+        deadline: Seconds after which fleets stop; the same command goes on where they stood.
     """
     return (
         *(name, scale, seeds, only, workers, out, dry_run),
@@ -104,94 +107,68 @@ def _study(
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
     processes = Processes(workers) if workers > 0 else Processes()
     jobs = [job_for(experiment, out, command) for experiment in plan(name, scale, seeds)]
-    jobs = [job for job in jobs if only in f"{job.folder}/{job.experiment['label']}"]
+    jobs = [job for job in jobs if _chosen(job, only)]
     if not jobs:
         raise ValueError(f"--only {only!r} leaves no run of {name}")
     if dry_run:
-        _list(jobs, processes.workers)
+        _list(jobs, processes.workers, engine)
         return 0
-    fleets = Fleets(device, fleet_size, workers or 4, deadline)
+    if engine == "fleet":
+        check_device(device)
+    fleets = Fleets(device, fleet_size, workers, deadline)
     code = run_jobs(jobs, fleets if engine == "fleet" else processes)
-    print(out)
+    print(_close(jobs))
+    print(f"\ndraw it: lser report {shlex.quote(str(out))} --out report", file=sys.stderr)
     return code
 
 
-def run_jobs(jobs: list[Job], pool: Map) -> int:
-    """Run what is not finished with a progress display; 1 when a run failed."""
-    waiting = [job for job in jobs if not finished(job)]
-    with term_as_interrupt():
-        tally = _go(waiting, pool, already=len(jobs) - len(waiting))
-    for job in tally.failed:
-        print(f"\nfailed: {job.folder}\n{_error(job)}", file=sys.stderr)
-    return 1 if tally.failed else 0
+def _chosen(job: Job, only: str) -> bool:
+    text = f"{job.folder}/{job.experiment['label']}"
+    return any(part in text for part in only.split("|"))
 
 
-def _error(job: Job) -> str:
-    try:
-        record = records.load(job.folder)
-        stopped = "stopped before its end" if record.status == "stopped" else "the process died"
-        return str(record.meta.get("error") or stopped)
-    except ValueError as error:
-        return f"the process died before its record began ({error})"
+def _close(jobs: list[Job]) -> str:
+    """What the finished runs show."""
+    from lser.report.closing import closing
+
+    return closing([record for job in jobs if (record := records.read(Path(job.folder))).final])
 
 
-def _go(jobs: list[Job], pool: Map, already: int) -> Tally:
-    tally = Tally(jobs)
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with Live(
-            console=console, refresh_per_second=2, get_renderable=lambda: _view(tally, already)
-        ):
-            for done in pool.run(jobs, started=tally.started):
-                tally.ended(done)
-        return tally
-    shown = time.monotonic()
-    for done in pool.run(jobs, started=tally.started):
-        tally.ended(done)
-        if time.monotonic() - shown > LINE_SECONDS or not tally.running:
-            shown = time.monotonic()
-            print(_view(tally, already), file=sys.stderr, flush=True)
-    return tally
-
-
-def _view(tally: Tally, already: int) -> Text:
-    waiting = tally.total - tally.done - len(tally.failed) - len(tally.running)
-    words = [
-        f"{tally.done} done",
-        f"{len(tally.running)} running",
-        f"{len(tally.failed)} failed",
-        f"{waiting} waiting",
-        f"{tally.share():.0%} of the work",
-        left(tally.left()),
-    ]
-    if already:
-        words.insert(0, f"{already} done before")
-    return Text(", ".join(words))
-
-
-def _list(jobs: list[Job], workers: int) -> None:
-    waiting = [job for job in jobs if not finished(job)]
-    table = Table(title=f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them finished")
-    for column in ("study", "simulator", "label", "seed", "sessions", "about updates", "finished"):
-        table.add_column(column)
-    work = 0.0
+def _list(jobs: list[Job], workers: int, engine: Engine) -> None:
+    cells: dict[tuple[str, ...], list[Job]] = {}
     for job in jobs:
         plain = job.experiment
-        updates = Tally([job]).work
-        done = job not in waiting
-        work += 0 if done else updates
-        simulator = plain["simulator"]
-        assert isinstance(simulator, dict)
-        row = (plain["study"], simulator["name"], plain["label"], plain["seed"], plain["sessions"])
-        cells = (*map(str, row), f"{updates:,.0f}", "yes" if done else "")
-        table.add_row(*(Text(cell) for cell in cells))  # data, never markup
+        row = (plain["simulator"]["name"], plain["label"], f"{plain['sessions']:,}")
+        cells.setdefault(row, []).append(job)
+    waiting = {job.folder: Tally([job]).work for job in jobs if not finished(job)}
+    title = f"{count(len(jobs), 'run')}, {len(jobs) - len(waiting)} of them finished"
+    table = Table(title=title, box=None, pad_edge=False)
+    for column in ("simulator", "label", "sessions", "seeds", "finished"):
+        table.add_column(column, justify="left" if column in ("simulator", "label") else "right")
+    for cell, runs in cells.items():
+        done = sum(job.folder not in waiting for job in runs)
+        table.add_row(*(Text(word) for word in (*cell, str(len(runs)), str(done))))  # never markup
     console = stdout()
     console.print(table)
+    console.print(Text(_estimate(sum(waiting.values()), jobs, workers, engine)))
+
+
+def _estimate(work: float, jobs: list[Job], workers: int, engine: Engine) -> str:
+    """How long, and how much memory, in one sentence."""
+    if engine == "fleet":
+        return f"about {work:,.0f} updates; how fast fleets are depends on the device"
     seconds = work / UPDATES_PER_SECOND / workers
-    memory = workers * replay_bytes(1_000_000, 91, 27) / 2**30
-    console.print(
-        Text(
-            f"about {left(seconds).removesuffix(' left')} h:m:s on {workers} workers at "
-            f"{UPDATES_PER_SECOND} updates/s each; at most {memory:.1f} GiB of replay memory"
-        )
+    largest = max(map(_bytes, {job.experiment["simulator"]["name"]: job for job in jobs}.values()))
+    return (
+        f"about {left(seconds).removesuffix(' left')} (h:mm:ss or m:ss) on "
+        f"{count(workers, 'worker')} at {UPDATES_PER_SECOND} updates/s each; at most "
+        f"{min(workers, len(jobs)) * largest / 2**30:.1f} GiB of replay memory"
     )
+
+
+def _bytes(job: Job) -> int:
+    experiment = from_json(dict(job.experiment))
+    try:
+        return replay_bytes(experiment.capacity, *sizes(experiment))
+    except WeightsError:  # a plan needs no weights: VirtualTaobao's sizes are known
+        return replay_bytes(experiment.capacity, 91, 27)

@@ -48,6 +48,8 @@ def _theory(
 
     if angle is not None and distance is not None:
         raise ValueError(f"give an angle or a distance, not both (angle={angle}, {distance=})")
+    if angle is not None and not 0 <= angle <= 180:
+        raise ValueError(f"--angle must be between 0 and 180 degrees, got {angle:g}")
     if distance is None:
         radians = math.radians(30.0 if angle is None else angle)
         rows = expectations(bits, angle=radians, tables=tables, stored=stored, dim=dim)

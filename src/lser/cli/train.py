@@ -9,6 +9,8 @@ from typing import Annotated, Any, Generic
 
 import tyro
 
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.cli.outcome import next_commands, score_line
 from lser.experiments import records
 from lser.experiments.experiment import (
     AgentParams,
@@ -23,10 +25,15 @@ from lser.experiments.study import job_for
 USAGE = """Run one experiment and keep its record.
 
 lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper] [OPTIONS]
+lser train --from RECORD [OPTIONS]
 
 The names choose what the options below belong to (default: bazaar lser ddpg); `lser simulators`
-and `lser memories` list them. --scale sets the preset they start from (default: quick).
-Progress goes to stderr; stdout carries the path of the record.
+and `lser memories` list them. A memory may be module:Class of your own, a simulator any
+Gymnasium id. --scale sets the preset they start from (default: quick); --from starts
+from the experiment of a record instead. Progress and scores go to stderr; stdout carries the path
+of the record.
+
+Most used: --seed, --sessions, --scale, --out, --memory.bits, --agent.noise-scale, --tensorboard.
 
 example: lser train virtual-taobao lser --scale medium --seed 1 --memory.bits 12
 """
@@ -42,7 +49,9 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     out: Path = Path("runs")
     """Folder under which the record's own folder is made."""
     tensorboard: bool = False
-    """Log the curve for TensorBoard too (needs lser[tensorboard])."""
+    """Log every number of the curve for TensorBoard too (needs TensorBoard)."""
+    csv: bool = False
+    """Write the same numbers as curve.csv into the record's folder."""
     json: bool = False
     """Print the final evaluation as JSON instead of the record's path."""
     checkpoint_seconds: float = 60.0
@@ -53,7 +62,7 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
 
 def train(argv: list[str]) -> int:
     """Run one experiment."""
-    names, rest = _leading_names(argv)
+    names, rest = _names(_split(argv))
     if "--from" in rest:
         at = rest.index("--from")
         if names or at + 1 >= len(rest):
@@ -82,6 +91,7 @@ def train(argv: list[str]) -> int:
         folder,
         command=command,
         tensorboard=options.tensorboard,
+        csv=options.csv,
         as_json=options.json,
         checkpoint_seconds=options.checkpoint_seconds,
         again=options.again,
@@ -94,6 +104,7 @@ def execute(
     *,
     command: str,
     tensorboard: bool = False,
+    csv: bool = False,
     as_json: bool = False,
     checkpoint_seconds: float = 60.0,
     again: bool = False,
@@ -101,20 +112,24 @@ def execute(
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
 
+    from lser.cli.board import Board, Sheet
     from lser.cli.display import RunDisplay
     from lser.experiments.progress import ProgressFile, Status, Watcher
+    from lser.experiments.ready import check
     from lser.experiments.run import Interrupted, Run
 
     torch.set_num_threads(1)
+    check([experiment], folder)
     name = "/".join(experiment.names)
     run = Run(
         experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds, again=again
     )
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
-        from lser.cli.board import Board
-
-        watchers.append(Board(folder))
+        watchers.append(Board(folder, lambda: run.replay.stats()))
+    if csv:
+        watchers.append(Sheet(folder, lambda: run.replay.stats()))
+    interrupted = False
     with RunDisplay(name) as show:
 
         def watch(status: Status) -> None:
@@ -125,20 +140,49 @@ def execute(
         try:
             run.go(watch)
         except Interrupted:
-            print(
-                f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr
-            )
-            return 130
+            interrupted = True
+    if interrupted:
+        print(f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr)
+        return 130
     record = records.load(folder)
+    print(score_line(record, experiment), file=sys.stderr)
+    print(next_commands(folder), file=sys.stderr)
     print(json.dumps(record.final) if as_json else folder)
     return 0
 
 
-def _leading_names(argv: list[str]) -> tuple[list[str], list[str]]:
+def _split(argv: list[str]) -> list[str]:
+    """--scale=medium and --from=PATH as two words, as tyro takes them for its own options."""
+    early = ("--scale=", "--from=")
+    return [
+        part for word in argv for part in (word.split("=", 1) if word.startswith(early) else [word])
+    ]
+
+
+def _names(argv: list[str]) -> tuple[list[str], list[str]]:
+    """The names before the options, or where there are none those behind them."""
     count = next((i for i, word in enumerate(argv) if word.startswith("-")), len(argv))
-    if count > 3:
-        raise ValueError(f"at most three names (simulator, memory, agent), got {argv[:count]}")
-    return argv[:count], argv[count:]
+    names, rest = argv[:count], argv[count:]
+    if len(names) > 3:
+        raise ValueError(f"at most three names (simulator, memory, agent), got {names}")
+    if not names and (behind := _behind(rest)):
+        return rest[-behind:], rest[:-behind]
+    return names, rest
+
+
+def _behind(words: list[str]) -> int:
+    """How many names of the catalogue stand at the end, the last option's value left to it."""
+    catalogues = (SIMULATORS, MEMORIES, AGENTS)
+    for number in (3, 2, 1):
+        last = words[-number:]
+        fits = len(words) > number and all(n in c for n, c in zip(last, catalogues, strict=False))
+        before = words[-number - 1] if fits else ""
+        if fits and (not before.startswith("-") or before.partition("=")[1] or before in _FLAGS):
+            return number
+    return 0
+
+
+_FLAGS = ("--json", "--no-json", "--tensorboard", "--no-tensorboard", "--csv", "--no-csv")
 
 
 def _scale(argv: list[str]) -> tuple[Scale, list[str]]:

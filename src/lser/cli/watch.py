@@ -9,10 +9,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from lser.cli.display import left, scores
+from lser.cli.display import LINE_SECONDS, left, scores
 from lser.experiments import progress, records
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
+BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def watch(argv: list[str]) -> int:
@@ -25,7 +25,7 @@ def _watch(
 ) -> int:
     """Follow a running record: its progress, scores and curve, until it ends.
 
-    example: lser watch runs/runs/bazaar/lser-seed0-1a2b3c4d
+    example: lser watch runs/bazaar/lser-seed0-1a2b3c4d
 
     Args:
         record: Folder of the record.
@@ -35,35 +35,74 @@ def _watch(
     console = Console()
     if once:
         console.print(view(record))
-        return 0
-    with Live(view(record), console=console, auto_refresh=False) as live:
-        while records.load(record).status == "running":
-            time.sleep(every)
-            live.update(view(record), refresh=True)
+    elif console.is_terminal:
+        with Live(view(record), console=console, auto_refresh=False) as live:
+            while records.load(record).status == "running":
+                time.sleep(every)
+                live.update(view(record), refresh=True)
+    else:
+        _lines(record, every)
     return 0
 
 
+def _lines(record: Path, every: float) -> None:
+    """Without a terminal: where the run stands once a minute, and at its end."""
+    shown = None
+    while records.load(record).status == "running":
+        if shown is None or time.monotonic() - shown >= LINE_SECONDS:
+            print(where(record), flush=True)
+            shown = time.monotonic()
+        time.sleep(every)
+    print(where(record), flush=True)
+
+
 def view(folder: Path) -> Group:
-    """The record in three lines: what it is, where it stands, and its curve."""
+    """The record in a few lines: what it is, where it stands, its curve and its critic."""
     record = records.load(folder)
     title = f"{record.simulator} / {record.label} / seed {record.seed}: {record.status}"
-    now = progress.read(folder)
-    where = "no progress yet"
-    if record.final is not None:
-        score = f"{record.final['metric']:.4f} ± {record.final['metric_se']:.4f}"
-        where = f"{record.final['sessions']:,} sessions, final {record.metric} {score}"
-    elif now is not None:
-        done = f"{now['sessions']:,}/{now['of']:,} sessions"
-        where = f"{done}, {scores(now)}, {left(now['left'])}"
     values = [line["metric"] for line in record.curve]
-    return Group(Text(title, style="bold"), Text(where), Text(f"{record.metric} {spark(values)}"))
+    curve = Text(f"{record.metric} {spark(values)}")
+    parts = [Text(title, style="bold"), Text(where(folder)), curve]
+    if record.curve and (critic := values_of(record.curve[-1])):
+        parts.append(critic)
+    return Group(*parts)
 
 
-def spark(values: list[float], width: int = 60) -> str:
-    """A curve in one line of text, from 0 to its highest value."""
+def values_of(line: dict[str, float]) -> Text | None:
+    """The critic's values beside what rewards allow, in red where they have left it."""
+    if "value_bound_high" not in line:
+        return None
+    largest = max(line["value_replayed_largest"], line["value_own_largest"])
+    words = (
+        f"values: mean {line['value_replayed_mean']:.4g}, largest {largest:.4g}, possible "
+        f"{line['value_bound_low']:.4g} to {line['value_bound_high']:.4g}; "
+        f"spread over actions {line['value_spread']:.3g}, saturated {line['saturated']:.0%}"
+    )
+    return Text(words, style="bold red" if largest > line["value_bound_high"] else "")
+
+
+def where(folder: Path) -> str:
+    """Where a record stands, in one line."""
+    record, now = records.load(folder), progress.read(folder)
+    if record.final is not None and record.status == "done":
+        score = f"{record.final['metric']:.4f}"
+        if "metric_se" in record.final:
+            score += f" ± {record.final['metric_se']:.4f}"
+        return f"{record.final['sessions']:,} sessions, final {record.metric} {score}"
+    if now is None:
+        return "no progress yet"
+    done = f"{now['sessions']:,}/{now['of']:,} sessions, {scores(now)}"
+    if record.status == "running":
+        return f"{done}, {left(now['left'])}"
+    return f"{done}; go on with: lser resume {folder}" if record.status != "failed" else done
+
+
+def spark(values: list[float], width: int = 40) -> str:
+    """A curve in one line of text, from its lowest value (0 if that is lower) to its highest."""
     if not values:
         return "(no evaluation yet)"
-    top = max(max(values), 1e-12)
+    top, bottom = max(values), min(0.0, *values)
     shown = values[-width:]
-    bars = "".join(BLOCKS[round(max(v, 0.0) / top * (len(BLOCKS) - 1))] for v in shown)
+    span = (top - bottom) or 1.0
+    bars = "".join(BLOCKS[round((v - bottom) / span * (len(BLOCKS) - 1))] for v in shown)
     return f"{bars}  {values[-1]:.3f} (highest {top:.3f})"

@@ -13,6 +13,7 @@ from lser.experiments.preflight import check_memory
 from lser.replay import Replay
 from lser.simulators.base import Anchor, facts_of
 from lser.training.goals import GoalEnv
+from lser.types import Items
 
 
 class Seeds(NamedTuple):
@@ -69,8 +70,9 @@ def make_env(
 def build_agent(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Agent:
     """The learner, sized for `env`."""
     observation_dim, action = sizes_of(env)
-    kind = AGENTS[experiment.names[2]].load()
-    agent: Agent = kind(observation_dim, action, params=experiment.agent, seed=seed)
+    entry = AGENTS[experiment.names[2]]
+    told = {"items": items_of(env)} if "items" in entry.needs else {}
+    agent: Agent = entry.load()(observation_dim, action, params=experiment.agent, seed=seed, **told)
     return agent
 
 
@@ -97,6 +99,12 @@ def anchors(experiment: Experiment) -> tuple[Anchor, Anchor] | None:
         return None
     known: tuple[Anchor, Anchor] = kind(experiment.simulator).anchors()
     return known
+
+
+def items_of(env: VectorEnv[Any, Any, Any]) -> Items | None:
+    """The catalogue that the environment's actions score, where it has one."""
+    found: Items | None = getattr(env.unwrapped, "items", None)
+    return found
 
 
 def sizes_of(env: VectorEnv[Any, Any, Any]) -> tuple[int, gym.spaces.Box]:

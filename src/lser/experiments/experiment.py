@@ -42,6 +42,8 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Whether the critic bootstraps through a change of user, or a session is terminal."""
     intervention: float | None = None
     """Stop exploring for good at the first evaluation at or above this score (the paper's T_r)."""
+    intervention_stops: Literal["noise", "noise and greedy", "learning"] = "noise and greedy"
+    """What the intervention ends: the noise, the memory's random draws as well, or learning too."""
     evaluate_every: int = 200
     """Sessions between evaluations."""
     evaluate_sessions: int = 100
@@ -60,6 +62,11 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
             _at_least_one(name, getattr(self, name))
         for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):
             _at_least_one(name, getattr(self, name))
+        if self.intervention_stops not in ("noise", "noise and greedy", "learning"):
+            raise ValueError(
+                "intervention_stops must be noise, noise and greedy or learning, "
+                f"got {self.intervention_stops!r}"
+            )
         if not self.updates_per_step > 0:
             raise ValueError(f"updates_per_step must be positive, got {self.updates_per_step}")
 

@@ -1,9 +1,9 @@
 """Starting points: each simulator at the paper's settings, and smaller ones."""
 
-from dataclasses import replace
-from typing import Literal
+from dataclasses import fields, replace
+from typing import Any, Literal
 
-from lser.agents.params import NoisyParams
+from lser.agents.params import ActorCriticParams, DDPGParams, NoisyParams
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments.experiment import Experiment
 from lser.simulators.base import facts_of
@@ -12,6 +12,7 @@ Scale = Literal["quick", "medium", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "medium", "paper")
 
 POINTS = 20  # evaluations along a curve
+NEWEST = 8  # places of a batch for the newest transitions, in the cure
 
 
 def preset(
@@ -21,7 +22,11 @@ def preset(
     *,
     scale: Scale = "paper",
 ) -> Experiment:
-    """The experiment for these names at `scale`; unknown names are errors that say what is near."""
+    """The experiment for these names at `scale`; unknown names are errors that say what is near.
+
+    `lser-steady` bounds the agent's values too (`steady`), `ddpg-release` brings the release's
+    regime (`released`), and agents without networks learn from batches of 32.
+    """
     entry = SIMULATORS[simulator]
     facts = facts_of(entry.load())
     sessions: int = getattr(facts.lengths, scale)
@@ -35,7 +40,15 @@ def preset(
         updates_per_step=1.0 if scale == "paper" else facts.medium_updates,
         evaluate_every=max(1, sessions // POINTS),
     )
-    return _for_bazaar(experiment) if simulator == "bazaar" else experiment
+    if not hasattr(entry.load(), "simulator_type"):  # one user at a time: short evaluations
+        experiment = replace(experiment, evaluate_sessions=20, final_sessions=100)
+    if simulator == "bazaar":
+        experiment = _for_bazaar(experiment)
+    if not isinstance(experiment.agent, ActorCriticParams):
+        experiment = replace(experiment, batch_size=32)
+    if agent == "ddpg-release":
+        experiment = released(experiment)
+    return steady(experiment) if memory == "lser-steady" else experiment
 
 
 def _for_bazaar(experiment: Experiment) -> Experiment:
@@ -43,16 +56,87 @@ def _for_bazaar(experiment: Experiment) -> Experiment:
 
     Chosen on seeds apart from the reported ones, with uniform, LSER and reward-top: of the noise
     scales .3, .6 and 1 the largest was best for all three; of 5, 6 and 10 bits, ten leave most
-    buckets nearly empty after ten thousand transitions.
+    buckets nearly empty after ten thousand transitions. Where random draws come from the whole
+    memory that does no harm, and ten bits tell twice as much of the right action.
     """
     agent, memory = experiment.agent, experiment.memory
     if isinstance(agent, NoisyParams):
         agent = replace(agent, noise_scale=1.0)
     if isinstance(memory, MEMORIES["lser"].params_type()):
-        memory = replace(memory, bits=6, fill="uniform")
+        if memory.random_from == "memory":
+            memory = replace(memory, bits=10, greedy=0.5, fill="uniform")
+        else:
+            memory = replace(memory, bits=6, fill="uniform")
     return replace(experiment, agent=agent, memory=memory)
+
+
+def steady(experiment: Experiment) -> Experiment:
+    """The cure for runs that fall, for any memory and agent.
+
+    The newest 8 in every batch, a coin per item and random draws from the whole memory where the
+    memory has a coin, and targets within what rewards allow where the agent has targets.
+    """
+    wanted = {"newest": NEWEST, "greedy_per": "item", "random_from": "memory"}
+    agent = experiment.agent
+    if isinstance(agent, ActorCriticParams):
+        agent = replace(agent, value_bound="auto")
+    return replace(experiment, memory=_with(experiment.memory, wanted), agent=agent)
+
+
+def released(experiment: Experiment) -> Experiment:
+    """The regime of the VirtualTaobao release's example, very probably the paper's.
+
+    Its DDPG (the action at the critic's second layer, LayerNorm gains from U(0, 1), noise never
+    reset), five updates per step, sessions as terminal, one user. Other agents keep their networks.
+    """
+    agent = experiment.agent
+    if isinstance(agent, DDPGParams):
+        agent = replace(agent, **AGENTS["ddpg-release"].knobs)
+    return replace(experiment, agent=agent, updates_per_step=5.0, horizon="session", users=1)
+
+
+def learnable(simulator: str, memory: str = "uniform", *, objective: str = "") -> Experiment:
+    """A platform of the paper at settings under which DDPG learns it, in minutes.
+
+    Interest evolution by `objective` "quality" (the default) or "watch time"; RecoGym by "expected
+    click" (the default) or "click". LSER forgets by age, as these memories fill.
+    """
+    experiment = preset(simulator, memory, scale="medium")
+    simulator_params, agent = experiment.simulator, replace(experiment.agent, noise_scale=1.0)
+    changes: dict[str, Any] = {"updates_per_step": 1.0, "capacity": 100_000}
+    match simulator:
+        case "interest-evolution":
+            goal = objective or "quality"
+            simulator_params = replace(simulator_params, reward=goal)
+            agent = replace(agent, tau=0.02)
+            changes |= {"horizon": "session", "sessions": 3_000 if goal == "watch time" else 500}
+        case "long-term-satisfaction":
+            simulator_params = type(simulator_params).informative()
+            agent = replace(agent, tau=0.02)
+            changes |= {"horizon": "session", "sessions": 500}
+        case "recogym":
+            goal = objective or "expected click"
+            simulator_params = replace(
+                simulator_params, observation="log_counts", reward=goal, reward_scale=50.0
+            )
+            agent = replace(agent, discount=0.0)
+            changes["sessions"] = 20_000 if goal == "click" else 300
+        case _:
+            raise ValueError(
+                "simulator must be interest-evolution, long-term-satisfaction or recogym, "
+                f"got {simulator!r}"
+            )
+    memory_params = _with(experiment.memory, {"store": "fifo"})
+    experiment = replace(experiment, simulator=simulator_params, agent=agent, memory=memory_params)
+    return lasting(replace(experiment, **changes), changes["sessions"])
 
 
 def lasting(experiment: Experiment, sessions: int) -> Experiment:
     """`experiment` cut or stretched to `sessions`, its curve keeping its number of points."""
     return replace(experiment, sessions=sessions, evaluate_every=max(1, sessions // POINTS))
+
+
+def _with(params: Any, wanted: dict[str, Any]) -> Any:
+    """`params` with those of the `wanted` settings that it has."""
+    known = {field.name for field in fields(params)}
+    return replace(params, **{name: value for name, value in wanted.items() if name in known})

@@ -16,6 +16,7 @@ from lser.experiments.experiment import Experiment, to_json
 from lser.experiments.owner import Owner
 from lser.experiments.progress import Status, Watcher
 from lser.experiments.recording import Recorder
+from lser.experiments.signals import Signals
 from lser.files import State
 from lser.training import Evaluation, Progress, Step, Traffic, evaluate, train
 from lser.training import checkpoint as checkpoints
@@ -65,7 +66,7 @@ class Run:
         self.progress = Progress()
         self.recorder = Recorder(folder, to_json(experiment), command)
         self.metric = metric_of(self.built.env)
-        self._sums = [0.0, 0.0]  # the metric's numerator and denominator over training
+        self.signals = Signals(experiment, self.metric, folder.name)
         self._next_evaluation = 0
         self._spent = 0.0  # seconds of earlier parts
         self._cpu = 0.0
@@ -119,10 +120,11 @@ class Run:
         while not self.complete:
             self.after(next(steps), watch)
             if stop():
-                self.checkpoint()
+                if self.traffic.can_be_saved:
+                    self.checkpoint()
                 self.recorder.pause()
                 raise Interrupted
-            if time.monotonic() - saved > self.checkpoint_seconds:
+            if self.traffic.can_be_saved and time.monotonic() - saved > self.checkpoint_seconds:
                 self.checkpoint()
                 saved = time.monotonic()
         self.finish()
@@ -136,8 +138,8 @@ class Run:
 
     def count(self, step: Step) -> None:
         """Add a vector step to the score over training."""
-        self._sums[0] += float(step.info[self.metric.numerator].sum())
-        self._sums[1] += float(step.info[self.metric.denominator].sum())
+        self.signals.count(step)
+        self.signals.warn(self.progress)
 
     @property
     def evaluation_due(self) -> bool:
@@ -147,23 +149,34 @@ class Run:
     def evaluate_if_due(self) -> None:
         """Add a point to the curve when it is time."""
         if self.evaluation_due:
-            self.evaluation()()
+            self.evaluation()({})
 
-    def evaluation(self) -> Callable[[], None]:
-        """The evaluation that is due, as work to be done now or later; it counts as done."""
-        experiment, counts = self.experiment, self._counts()
+    def evaluation(self) -> Callable[[dict[str, float]], None]:
+        """The evaluation that is due, as work to be done now or later; it counts as done.
+
+        The work takes what became known of the critic's values in the meantime.
+        """
+        experiment = self.experiment
+        counts, signals = self._counts(), self.signals.line(self.progress)
         every = experiment.evaluate_every
         self._next_evaluation = (self.progress.sessions // every + 1) * every
 
-        def work() -> None:
+        def work(values: dict[str, float]) -> None:
             result = self._evaluate(experiment.evaluate_sessions, self.built.seeds.evaluation)
-            self.recorder.append({**counts, **_scores(result)})
+            self.recorder.append({**counts, **_scores(result), **signals, **values})
             threshold = experiment.intervention
             if threshold is not None and result.metric >= threshold:
-                self.built.agent.stop_exploring()
-                self.replay.stop_exploring()
+                self.intervene()
 
         return work
+
+    def intervene(self) -> None:
+        """Stop exploring for good, and with it what `intervention_stops` says."""
+        self.built.agent.stop_exploring()
+        if self.experiment.intervention_stops == "noise and greedy":
+            self.replay.stop_exploring()
+        if self.experiment.intervention_stops == "learning":
+            self.progress.frozen = True
 
     def _evaluate(self, sessions: int, seed: int) -> Evaluation:
         with self.progress.timed("evaluate"):
@@ -177,12 +190,11 @@ class Run:
 
     def status(self, step: Step) -> Status:
         """How far the run is, for those who watch it."""
-        over, under = self._sums
         return Status(
             step,
             self.experiment.sessions,
             self.metric.name,
-            over / under if under else 0.0,
+            self.signals.so_far,
             self.recorder.last_line,
             self._elapsed(),
         )
@@ -199,7 +211,8 @@ class Run:
         files.sweep(self.folder / AGENT)
         checkpoints.save(self.folder / AGENT, 0, self.built.agent.state_dict())
         times = {**self.progress.times, "wall": self._elapsed(), "cpu": self._cpu_seconds()}
-        self.recorder.finish({**self._counts(), **_scores(result)}, times, self.replay.stats())
+        final = {**self._counts(), **_scores(result), **self.signals.line(self.progress)}
+        self.recorder.finish(final, times, self.replay.stats())
         self.checkpoints.clear()
         self.owner.release()
 
@@ -211,7 +224,7 @@ class Run:
             "replay": {"config": json.dumps(replay.config), "arrays": replay.arrays},
             "traffic": self.traffic.state_dict(),
             "progress": asdict(self.progress),
-            "sums": self._sums,
+            "sums": self.signals.sums,
             "next_evaluation": self._next_evaluation,
             "curve": self.recorder.curve,
             "spent": self._elapsed(),
@@ -234,7 +247,7 @@ class Run:
         self.replay = type(self.built.replay).from_state(state)
         self.traffic.load_state_dict(tree["traffic"])
         self.progress = Progress(**tree["progress"])
-        self._sums = tree["sums"]
+        self.signals.sums = tree["sums"]
         self._next_evaluation = tree["next_evaluation"]
         self._spent, self._cpu = tree["spent"], tree["cpu"]
         self.recorder.keep(tree["curve"])
@@ -243,6 +256,7 @@ class Run:
 def _scores(result: Evaluation) -> dict[str, float]:
     scores = result._asdict()
     scores["evaluated"] = scores.pop("sessions")
+    scores["reward_per_step"] = result.reward / max(result.length, 1.0)
     return scores
 
 

@@ -121,6 +121,31 @@ class Processes:
                 process.join()
 
 
+class Here:
+    """A map in this process, one run after the other: nothing need be importable by others."""
+
+    def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
+        """Carry out every job in turn; one that fails leaves its reason in its record."""
+        import torch
+
+        from lser.experiments.run import Interrupted
+
+        threads = torch.get_num_threads()
+        try:
+            for job in jobs:
+                started(job)
+                try:
+                    work(job)
+                except Interrupted:
+                    raise KeyboardInterrupt from None
+                except Exception:  # the record has the traceback
+                    yield Done(job, False)
+                else:
+                    yield Done(job, True)
+        finally:
+            torch.set_num_threads(threads)
+
+
 class one_thread:
     """Children inherit single-threaded numerical libraries: runs side by side must not compete."""
 
@@ -146,12 +171,13 @@ def job_for(experiment: Experiment, root: Path, command: str) -> Job:
     simulator = str(plain["simulator"]["name"])
     label = "".join(c if c.isalnum() or c in ".-" else "-" for c in experiment.label or "run")
     name = f"{label}-seed{experiment.seed}-{digest}"
-    folder = root / _folder_name(experiment.study or "runs") / simulator / name
+    study = [_folder_name(experiment.study)] if experiment.study else []
+    folder = root.joinpath(*study, _folder_name(simulator), name)
     return Job(plain, str(folder), command)
 
 
 def _folder_name(study: str) -> str:
-    """A study's name as one folder: itself where it is plain, else with a checksum."""
+    """A name as one folder: itself where it is plain, else with a checksum."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}", study):
         return study
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study).strip("-")[:40]
@@ -188,15 +214,28 @@ class Tally:
         if not done.ok:
             self.failed.append(done.job)
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self.began
+
     def share(self) -> float:
         """The part of the whole work that is done, runs under way included."""
         done = self._ended_work + sum(_work_done(job) for job in self.running)
         return done / self.work if self.work else 1.0
 
+    def pace(self) -> float:
+        """Environment steps per second of all runs under way."""
+        return float(sum(_now(job).get("steps_per_second", 0.0) for job in self.running))
+
+    def sessions(self) -> int:
+        """Sessions of all runs under way."""
+        return int(sum(_now(job).get("sessions", 0) for job in self.running))
+
     def left(self) -> float | None:
         """Seconds left at the pace so far."""
-        share, elapsed = self.share(), time.monotonic() - self.began
-        return elapsed * (1 - share) / share if share > 0.001 else None
+        share = self.share()
+        return self.elapsed * (1 - share) / share if share > 0.001 else None
 
 
 def _work(job: Job) -> float:
@@ -205,5 +244,9 @@ def _work(job: Job) -> float:
 
 
 def _work_done(job: Job) -> float:
-    now = progress.read(Path(job.folder))
+    now = _now(job)
     return _work(job) * now["sessions"] / now["of"] if now else 0.0
+
+
+def _now(job: Job) -> dict[str, Any]:
+    return progress.read(Path(job.folder)) or {}

@@ -13,13 +13,15 @@ The learner's process and its crews take turns by messages:
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from lser.agents.learner import Learner, Member
@@ -114,10 +116,12 @@ class Crew:
         self._batches: list[HostBatches] = []
         self._step = 0
         self._held = False
+        self._unready = False  # whether a Ready is owed
+        self._tasks: deque[tuple[Seat, Iterator[None]]] = deque()
         self._evaluator = ThreadPoolExecutor(1)
         self._evaluations: list[tuple[Seat, Future[None]]] = []
         self._completed: set[int] = set()
-        self._waiting_since = perf_counter()
+        self.closed = False
 
     def _seat(self, job: Job) -> Seat | None:
         try:
@@ -152,25 +156,55 @@ class Crew:
         ]
 
     def answer(self, message: Any) -> list[Any]:
-        """Do what a message asks for; the replies."""
-        self._note_waiting()
+        """Do what a message asks for at once, and queue the rest; the replies so far."""
+        self._note_values()
+        match message:
+            case Prepare():
+                self._held, self._unready = False, True
+                self._queue_preparations(self._running())
+            case Act():
+                self._act(message)
+            case Hear():
+                return [message, *self._hear()]
+            case Give():
+                self._give(message)
+            case Save():
+                self._save(message)
+                return [Save({})]
+            case Close():
+                self._close(message)
+                return [Close({})]
+        return self._ready_if_done()
+
+    def _note_values(self) -> None:
+        for seat in self.seats:
+            if seat is not None and not np.isnan(self.board.values[seat.slot, 0]):
+                seat.note(self.board.values[seat.slot].tolist())
+                self.board.values[seat.slot] = np.nan
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is work that no message has to be waited for."""
+        return bool(self._tasks)
+
+    def work(self) -> list[Any]:
+        """A small piece of the work queued, so that errors can be heard between two; replies."""
+        seat, task = self._tasks[0]
         try:
-            match message:
-                case Prepare():
-                    return [self._prepare()]
-                case Act():
-                    return self._act(message)
-                case Hear():
-                    return [message, *self._hear()]
-                case Give():
-                    return [self._give(message)]
-                case Save():
-                    self._save(message)
-                case Close():
-                    self._close(message)
-        finally:
-            self._waiting_since = perf_counter()
-        return [type(message)({})]
+            next(task)
+            return []
+        except StopIteration:
+            pass
+        except Exception as error:
+            self._fail(seat, error)
+        self._tasks.popleft()
+        return self._ready_if_done()
+
+    def waited(self, seconds: float) -> None:
+        """Count time spent waiting for the learner towards learning, in equal parts."""
+        running = self._running()
+        for seat in running:
+            seat.run.progress.times["learn"] += seconds / len(running)
 
     @property
     def board(self) -> Board:
@@ -196,13 +230,55 @@ class Crew:
         self._completed.add(seat.slot)
         self.board.due[seat.slot] = self.board.running[seat.slot] = 0
 
-    def _prepare(self) -> Ready:
-        board = self.board
-        for seat in self.seats:
-            if seat is not None:
-                board.due[seat.slot] = 0
-        self._each(self._running(), lambda s: s.prepare(board, self._batches, self._step))
-        return self._ready()
+    def _queue_preparations(self, seats: Sequence[Seat]) -> None:
+        for seat in seats:
+            self._tasks.append((seat, seat.prepare(self.board, self._batches, self._step)))
+
+    def _act(self, message: Act) -> None:
+        for seat in self._running():
+            if seat.slot in message.actors:
+                self._evaluate_later(seat, message.actors[seat.slot])
+        self._complete(message.states)
+        self._held, self._unready = message.hold, True
+        self._step += 1  # what is prepared from here on is for the next
+        for each in self.seats:
+            if each is not None and not each.running:
+                self.board.due[each.slot] = 0
+        # those that wait for errors go last: until then there is time
+        for seat in sorted(self._running(), key=lambda s: s.waits):
+            seat.settled = False
+            self._tasks.append((seat, self._step_of(seat)))
+
+    def _step_of(self, seat: Seat) -> Iterator[None]:
+        seat.act(self.board.actions[seat.slot].copy())
+        if seat.settled:
+            self._go_on(seat)
+        yield
+
+    def _go_on(self, seat: Seat) -> None:
+        """After a step was stored: prepare the next, unless something has to come between."""
+        if seat.running and not self._held and not seat.blocked:
+            self._queue_preparations([seat])
+        elif not seat.running:
+            self.board.due[seat.slot] = 0
+
+    def _hear(self) -> list[Ready]:
+        def hear(seat: Seat) -> None:
+            seat.hear(self.board, self._batches, self._step - 1)
+            if seat.settled:
+                self._go_on(seat)
+
+        waiting = [seat for seat in self._running() if seat.waits and not seat.settled]
+        self._each(waiting, hear)
+        return self._ready_if_done()
+
+    def _ready_if_done(self) -> list[Ready]:
+        """Say once that all seats have stored their step and prepared the next."""
+        running = self._running()
+        if self._tasks or not self._unready or not all(seat.settled for seat in running):
+            return []
+        self._unready = False
+        return [self._ready(blocked=any(seat.blocked for seat in running))]
 
     def _ready(self, *, blocked: bool = False) -> Ready:
         board, ended = self.board, []
@@ -217,35 +293,13 @@ class Crew:
         wanting = [seat.slot for seat in self._running() if seat.wants_actor]
         return Ready(wanting, ended, blocked)
 
-    def _act(self, message: Act) -> list[Ready]:
-        for seat in self._running():
-            if seat.slot in message.actors:
-                self._evaluate_later(seat, message.actors[seat.slot])
-        self._complete(message.states)
-        self._held = message.hold
-        actions = self.board.actions
-        self._each(self._running(), lambda s: s.act(actions[s.slot].copy()))
-        return self._after_step()
-
-    def _hear(self) -> list[Ready]:
-        board = self.board
-        waiting = [seat for seat in self._running() if seat.awaits]
-        self._each(waiting, lambda s: s.hear(board, self._batches, self._step))
-        return self._after_step() if waiting else []
-
-    def _after_step(self) -> list[Ready]:
-        """Get on once everything is stored; nothing is said while errors are awaited."""
-        if any(seat.awaits for seat in self._running()):
-            return []
-        self._step += 1
-        if any(seat.wants_actor and seat.evaluates_at_once for seat in self._running()):
-            return [self._ready(blocked=True)]
-        return [self._ready() if self._held else self._prepare()]
-
-    def _give(self, message: Give) -> Ready:
+    def _give(self, message: Give) -> None:
         asking = [seat for seat in self._running() if seat.slot in message.actors]
         self._each(asking, lambda s: s.evaluation(message.actors[s.slot])())
-        return self._ready() if self._held else self._prepare()
+        self._unready = True
+        for seat in asking:
+            if seat.evaluates_at_once:
+                self._go_on(seat)
 
     def _evaluate_later(self, seat: Seat, actor: Float32) -> None:
         """In a thread beside the steps: they need not wait for it."""
@@ -278,16 +332,10 @@ class Crew:
         self._complete(message.states)
         self._collect(wait=True)
         self._evaluator.shutdown()
+        self.closed = True
         for seat in self._running():
             seat.run.recorder.pause()
             seat.run.owner.release()
-
-    def _note_waiting(self) -> None:
-        """Waiting for the learner counts towards learning, in equal parts."""
-        running = self._running()
-        share = (perf_counter() - self._waiting_since) / max(1, len(running))
-        for seat in running:
-            seat.run.progress.times["learn"] += share
 
 
 def _joined(seat: Seat) -> Joined:
@@ -324,11 +372,15 @@ def work(connection: Any, jobs: Sequence[Job], device: str) -> None:
         slots, shape, name, batch = connection.recv()
         board = Board(Shape(*shape), name=name)
         crew.sit(slots, board, batch)
-        while True:
-            message = connection.recv()
-            for reply in crew.answer(message):
+        while not crew.closed:
+            if crew.busy and not connection.poll():
+                replies = crew.work()
+            else:
+                began = perf_counter()
+                message = connection.recv()
+                crew.waited(perf_counter() - began)
+                replies = crew.answer(message)
+            for reply in replies:
                 connection.send(reply)
-            if isinstance(message, Close):
-                return
     except (EOFError, BrokenPipeError):
         return

@@ -1,8 +1,10 @@
 """A study's runs as fleets: compatible runs together, one fleet after another on a device."""
 
 import json
+import logging
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +44,7 @@ class Fleets:
 
     def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
         """Run one fleet after another; a job that ends without a complete record is not ok."""
+        check_device(self.device)
         deadline = time.time() + self.deadline_seconds
         context = multiprocessing.get_context("spawn")
         for fleet in self.fleets(jobs):
@@ -75,6 +78,21 @@ class Fleets:
         return fleets
 
 
+def check_device(device: str) -> None:
+    """Refuse a device that is not there, before anything starts."""
+    import torch
+
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise ValueError(f"device must name a torch device, got {device!r}") from None
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device {device!r} is not available: torch finds no CUDA device here; "
+            "without one use --engine processes"
+        )
+
+
 def run_fleet(
     jobs: Sequence[Job], device: str, workers: int, deadline: float, checkpoint_seconds: float
 ) -> None:
@@ -86,6 +104,8 @@ def run_fleet(
     from lser.fleet.run import Fleet
 
     torch.set_num_threads(1)
+    if not sys.stderr.isatty():  # on a terminal the study shows how far it is
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
     with stop_flag() as stop:
         fleet = Fleet(jobs, device=device, workers=workers, checkpoint_seconds=checkpoint_seconds)
         fleet.go(lambda: stop() or time.time() > deadline)

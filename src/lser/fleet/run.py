@@ -22,6 +22,7 @@ from lser.experiments.experiment import from_json
 from lser.experiments.study import Job, one_thread
 from lser.fleet.board import Board, Shape
 from lser.fleet.crew import Act, Close, Crew, Give, Hear, Joined, Prepare, Ready, Save, States, work
+from lser.fleet.seat import waits_for_errors
 from lser.types import Float32
 
 log = logging.getLogger("lser")
@@ -63,7 +64,9 @@ class LocalLink:
         self._replies.extend(self._crew.answer(message))
 
     def receive(self) -> Any:
-        """The next reply."""
+        """The next reply, after as much work as that takes."""
+        while not self._replies:
+            self._replies.extend(self._crew.work())
         return self._replies.popleft()
 
     def join(self) -> list[Joined | None]:
@@ -129,6 +132,8 @@ class Fleet:
     ) -> None:
         """Build the jobs' runs in `workers` processes, or in this one, and stack their learners."""
         name = device_name(device)
+        # memories that wait for TD errors make others wait: no crew should have many of them
+        jobs = sorted(jobs, key=lambda job: not waits_for_errors(from_json(dict(job.experiment))))
         crews = [list(jobs[place::workers]) for place in range(min(workers, len(jobs)))]
         kind = ProcessLink if workers else LocalLink
         self._links: list[Link] = [kind(some, name) for some in (crews if workers else [jobs])]
@@ -218,6 +223,7 @@ class Fleet:
         normals = board.normals[0] if len(board.normals) else None
         with self._timed("act"):
             board.actions[:] = self.stack.choose(board.observations, normals)
+            self._note_values()  # the actions are there, so are they
         due, running = board.due.copy(), board.running.astype(np.bool_)
         replies: list[Ready | None] = [None] * len(self._links)
         for place, link in enumerate(self._links):
@@ -263,12 +269,21 @@ class Fleet:
         if reply is None:
             return Ready([], [])
         while reply.blocked:
+            self.stack.found()
+            self._note_values()
             self._links[place].send(Give(self._wanted(reply)[0]))
             reply = self._receive(place)
         return reply
 
+    def _note_values(self) -> None:
+        """Put what critics said of late on the board; the crews clear it."""
+        values = self.stack.take_values()
+        looked = ~np.isnan(values[:, 0])
+        self.board.values[looked] = values[looked]
+
     def _checkpoint(self) -> None:
         self.stack.found()
+        self._note_values()
         for place, link in enumerate(self._links):
             slots = np.flatnonzero(self._member[place] & (self.board.running > 0))
             link.send(Save({int(slot): self.stack.state(int(slot)) for slot in slots}))
@@ -276,12 +291,16 @@ class Fleet:
             self._receive(place)
 
     def _finish(self) -> None:
+        self.stack.found()
+        self._note_values()
         for place, link in enumerate(self._links):
             link.send(Close(self._wanted(self._ready[place])[1] if self._ready else {}))
         for place in range(len(self._links)):
             while self._alive[place] and not isinstance(self._receive(place), Close):
                 pass
         self._end()
+        self.stack.close()
+        del self.stack
         self.board.close()
 
     def _end(self) -> None:

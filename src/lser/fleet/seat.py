@@ -1,13 +1,16 @@
 """One run's place in a fleet: it acts, remembers and is evaluated as if alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from lser.agents.actor_critic import ActorCritic
 from lser.agents.minibatch import HostBatches
+from lser.agents.protocol import Learned, Values
 from lser.catalogue import MEMORIES
+from lser.experiments.experiment import Experiment
 from lser.experiments.progress import Watcher
 from lser.experiments.run import Run
 from lser.fleet.board import Board
@@ -34,17 +37,21 @@ class Seat:
         self.run, self.agent, self.watch = run, agent, watch
         self.slot = 0
         # its next batch cannot be drawn before the last one's errors are known
-        self.waits = "td_errors" in MEMORIES[run.experiment.names[1]].needs
+        self.waits = waits_for_errors(run.experiment)
         self.running = True
-        self._evaluation: Callable[[], None] | None = None  # that is due, and wants the actor
+        self._evaluation: Callable[[dict[str, float]], None] | None = (
+            None  # that is due, and wants the actor
+        )
         # an evaluation that later steps depend on, or that depends on them, cannot wait
         self.evaluates_at_once = run.experiment.intervention is not None or (
             agent.normaliser is not None
         )
         self._arrival: Arrival | None = None
         self._ids: Int64 | None = None  # of the batch being learned, if its errors are wanted
+        self._learned: Learned | None = None  # only the critic's values, when it was time
         self._due = 0
         self._drawn = 0
+        self.settled = True  # whether the last step is stored
 
     def open(self) -> None:
         """Let the first users in, and evaluate the untrained agent."""
@@ -55,8 +62,8 @@ class Seat:
         run.evaluate_if_due()
         self.running = not run.complete
 
-    def prepare(self, board: Board, batches: list[HostBatches], step: int) -> None:
-        """What the run sees, and the batches of its next vector step."""
+    def prepare(self, board: Board, batches: list[HostBatches], step: int) -> Iterator[None]:
+        """What the run sees, and the batches of its next vector step, one after another."""
         run, experiment = self.run, self.run.experiment
         now, rate = run.progress, experiment.updates_per_step
         board.observations[self.slot] = self.agent.look(look(now, rate))
@@ -68,6 +75,7 @@ class Seat:
         board.due[self.slot] = self._due
         for _ in range(min(self._due, 1) if self.waits else self._due):
             self._draw(board, batches, step)
+            yield
 
     def _draw(self, board: Board, batches: list[HostBatches], step: int) -> None:
         turn = self._drawn
@@ -76,11 +84,15 @@ class Seat:
         self._ids = batch.ids if self.waits else None
         self._drawn += 1
 
+    def note(self, values: list[float]) -> None:
+        """Take what the critic said in the last updates, the numbers of `Values`."""
+        self.run.progress.values = values
+        self._learned = Learned({}, np.empty(0, np.float32), Values._make(values))
+
     def act(self, action: Float32) -> None:
         """Let the chosen actions (N, A) happen, with noise; store unless errors are awaited."""
         self._arrival = advance(self.run.traffic, self.run.progress, self.agent.perturb(action))
-        if self._ids is None:
-            self._store()
+        self._store_if_all_is_there()
 
     def hear(self, board: Board, batches: list[HostBatches], step: int) -> None:
         """Take the TD errors of the last batch, and draw the next or, after the last, store."""
@@ -92,23 +104,26 @@ class Seat:
         if self._drawn < self._due:
             self._draw(board, batches, step)
         else:
-            self._store()
+            self._store_if_all_is_there()
+
+    @property
+    def blocked(self) -> bool:
+        """Whether an evaluation must come before the next step."""
+        return self.wants_actor and self.evaluates_at_once
 
     @property
     def wants_actor(self) -> bool:
         """Whether an evaluation is due."""
         return self._evaluation is not None
 
-    @property
-    def awaits(self) -> bool:
-        """Whether TD errors must be heard before this vector step can be stored."""
-        return self._arrival is not None
-
-    def _store(self) -> None:
+    def _store_if_all_is_there(self) -> None:
+        """Store the step once it was taken and the last TD errors before it were heard."""
         run = self.run
-        assert self._arrival is not None
-        step = store(self.agent, run.replay, run.progress, self._arrival, None)
-        self._arrival = None
+        if self._arrival is None or self._ids is not None:
+            return
+        self.settled = True
+        step = store(self.agent, run.replay, run.progress, self._arrival, self._learned)
+        self._arrival = self._learned = None
         run.count(step)
         self.running = not run.complete
         if self.running and run.evaluation_due:
@@ -121,10 +136,11 @@ class Seat:
         work, vector = self._evaluation, self.agent.learner.actor.vector
         assert work is not None
         self._evaluation = None
+        values = self.run.signals.values(self.run.progress)
 
         def evaluate() -> None:
             vector.numpy()[:] = actor
-            work()
+            work(values)
 
         return evaluate
 
@@ -139,6 +155,11 @@ class Seat:
         """Write all that is needed to go on exactly here."""
         self.agent.learner.load_state_dict(state)
         if self._evaluation is not None:
-            self._evaluation()
+            self._evaluation(self.run.signals.values(self.run.progress))
             self._evaluation = None
         self.run.checkpoint()
+
+
+def waits_for_errors(experiment: Experiment) -> bool:
+    """Whether a memory's next draw depends on the TD errors of the last."""
+    return "td_errors" in MEMORIES[experiment.names[1]].needs

@@ -121,6 +121,8 @@ class Memory:
             raise ValueError(f"storage='none': {type(self).__name__} needs rows of its own")
         self.store, self.rng = store, rng
         self._lock = Lock()
+        self.newest = check_count("newest", getattr(self.params, "newest", 0), low=0)
+        self._latest: Int64 = _NO_LABELS  # ids of the last `newest` that were kept, oldest first
         self.begin()
 
     @property
@@ -150,7 +152,7 @@ class Memory:
         block = Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels)
         with self._lock:
             self.settle()
-            return self.insert(block)
+            return self.noted(self.insert(block))
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions; `query` is the current observation, (O,)."""
@@ -202,7 +204,7 @@ class Memory:
         block = Block(nothing, seen, gains, ends, stream_labels(streams, n))
         with self._lock:
             self.settle()
-            ids = self.insert(block)
+            ids = self.noted(self.insert(block))
         return last_of_each(np.where(ids >= 0, ids % self.capacity, -1))
 
     def pick(self, batch_size: int, query: ArrayLike | None = None) -> tuple[Int64, Float32]:
@@ -210,7 +212,7 @@ class Memory:
         with self._lock:
             self.settle()
             size = self._size(batch_size)
-            slots, weights = self.draw(size, query)
+            slots, weights = self.combined(size, query)
             self._unfinished = None
         return slots, np.ones(size, np.float32) if weights is None else weights
 
@@ -225,6 +227,26 @@ class Memory:
 
     def refile(self, observations: ArrayLike) -> None:
         """Take the observations of all slots in use, in order, after their codes changed."""
+
+    # The newest in every batch
+
+    def noted(self, ids: Int64) -> Int64:
+        """Remember which of the newcomers' `ids` are the newest; returns them."""
+        if self.newest:
+            self._latest = np.concatenate((self._latest, ids[ids >= 0]))[-self.newest :]
+        return ids
+
+    def combined(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
+        """What `draw` picks, its last places taken by the newest, newest last, with weight 1."""
+        if not self.newest:
+            return self.draw(size, query)
+        held = self.store.slots(self._latest)
+        held = held[held >= 0]
+        held = held[max(0, len(held) - (size - 1)) :]
+        slots, weights = self.draw(size - len(held), query)
+        if weights is not None:
+            weights = np.concatenate((weights, np.ones(len(held), np.float32)))
+        return np.concatenate((slots, held)), weights
 
     # Calls that are broken off
 
@@ -259,7 +281,7 @@ class Memory:
 
     def replay(self, size: int, query: ArrayLike | None) -> Batch:
         """A batch of what `draw` picks."""
-        return self.store.batch(*self.draw(size, query))
+        return self.store.batch(*self.combined(size, query))
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Learn from the TD errors of what is held in `slots`."""
@@ -289,6 +311,8 @@ class Memory:
             "rng": rng_state(self.rng),
             "own": own,
         }
+        if self.newest:
+            config["newest"] = self._latest.tolist()
         return State(config, {**store.arrays, **arrays})
 
     @classmethod
@@ -300,6 +324,7 @@ class Memory:
         store = Store.from_state(state.part("store"), path=rows_path)
         memory._set_up(store, np.random.default_rng(0))
         memory.rng = rng_from_state(state.config["rng"])
+        memory._latest = np.array(state.config.get("newest", ()), np.int64)
         memory.restore(state.part("own").config, state.arrays)
         return memory
 

@@ -45,6 +45,8 @@ def name_of(name: str) -> str:
 
 def look(name: str, memory: str, position: int) -> Look:
     """The look of an arm: its memory's own, or a step of the ramp for a setting of a memory."""
+    if name in catalogue.AGENTS and (own := catalogue.AGENTS[name].look) is not None:
+        return Look(*own, 1.4)
     known = name if name in catalogue.MEMORIES else "uniform" if memory == "uniform" else ""
     shown = catalogue.MEMORIES[known].look if known else None
     if shown is not None:

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from lser.params import make_params
-from lser.types import Bool, Float32
+from lser.types import Bool, Float32, Items
 
 Info = dict[str, NDArray[Any]]
 
@@ -160,6 +160,12 @@ class _Batched:
     def metric(self) -> Metric:
         """The simulator's own score."""
         return self.simulator.metric
+
+    @property
+    def items(self) -> Items | None:
+        """The catalogue that actions score, where the simulator has one."""
+        found: Items | None = getattr(self.simulator, "items", None)
+        return found
 
     def _advance(self, action: NDArray[Any], rng: np.random.Generator) -> tuple[Float32, Outcome]:
         outcome = self.simulator.step(self.users, action, rng)

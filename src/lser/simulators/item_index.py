@@ -27,7 +27,7 @@ class ExactIndex:
     """A scan over all items; ties go to the lower index."""
 
     def __init__(self, features: Float32) -> None:
-        from lser.simulators.top_k import top_k  # Numba is loaded when a catalogue is searched
+        from lser.top_k import top_k  # Numba is loaded when a catalogue is searched
 
         self._top_k = top_k
         self._transposed = np.ascontiguousarray(features.T)  # (d, M)
@@ -52,7 +52,7 @@ class FaissIndex:
         except ImportError as error:
             raise ImportError(
                 f"a catalogue of {len(features)} items needs a vector index: "
-                "pip install 'lser[index]', or choose index='exact'"
+                "pip install faiss-cpu, or choose index='exact'"
             ) from error
         items, d = features.shape
         cells = max(1, int(np.sqrt(items)))

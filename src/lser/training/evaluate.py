@@ -2,12 +2,14 @@
 
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from lser.agents.protocol import Agent
 from lser.simulators.base import Metric
+from lser.training.traffic import as_vector
 
 REWARD_PER_STEP = Metric("reward_per_step", "reward", "steps")
 
@@ -26,12 +28,17 @@ class Evaluation(NamedTuple):
 
 def metric_of(env: VectorEnv[Any, Any, Any]) -> Metric:
     """The environment's own metric, or reward per step where it names none."""
-    metric = getattr(env.unwrapped, "metric", REWARD_PER_STEP)
+    single = env.envs[0] if isinstance(env, SyncVectorEnv) else env
+    metric = getattr(single.unwrapped, "metric", REWARD_PER_STEP)
     return metric if isinstance(metric, Metric) else REWARD_PER_STEP
 
 
 def evaluate(
-    agent: Agent, env: VectorEnv[Any, Any, Any], *, sessions: int, seed: int
+    agent: Agent,
+    env: VectorEnv[Any, Any, Any] | gym.Env[Any, Any],
+    *,
+    sessions: int,
+    seed: int = 12_345,
 ) -> Evaluation:
     """Run `sessions` users' whole sessions without exploration.
 
@@ -40,6 +47,7 @@ def evaluate(
     """
     if sessions < 1:
         raise ValueError(f"sessions must be at least 1, got {sessions}")
+    env = as_vector(env)
     metric = metric_of(env)
     totals = np.zeros((4, 0))
     for wave in range(-(-sessions // env.num_envs)):

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from lser.types import Float32
 
 
-class GoalEnv(VectorWrapper[Float32, Any, Any, Float32, Any]):
+class GoalEnv(VectorWrapper):  # not subscripted: Gymnasium 1.1 has no parameters here
     """Appends a goal, scaled by the highest one, to every observation.
 
     A goal is a reward to reach on a page. Training draws one per session; evaluation

@@ -7,6 +7,7 @@ from math import ceil
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
@@ -14,6 +15,8 @@ from lser.agents.protocol import Agent, Learned
 from lser.replay.protocol import Replay
 from lser.training.traffic import Arrival, Horizon, Traffic
 from lser.types import Batch, Bool, Float32
+
+LOOK_EVERY = 16  # updates between two looks at whether a batch has one reward
 
 
 class Step(NamedTuple):
@@ -38,6 +41,10 @@ class Progress:
     owed: float = 0.0  # updates due and not yet done
     observation: Float32 | None = None  # (N, O) what the agent acts on next
     recent: list[Float32] = field(default_factory=list)  # latest observation blocks, newest first
+    frozen: bool = False  # no more updates
+    batches: int = 0  # looked at for whether all their rewards are one
+    one_reward: int = 0  # of those, how many had
+    values: list[float] = field(default_factory=list)  # `Values` of the last look at the critic
     times: dict[str, float] = field(
         default_factory=lambda: {"env": 0.0, "replay": 0.0, "learn": 0.0, "evaluate": 0.0}
     )
@@ -53,7 +60,7 @@ class Progress:
 
 
 def train(
-    env: VectorEnv[Any, Any, Any] | Traffic,
+    env: VectorEnv[Any, Any, Any] | gym.Env[Any, Any] | Traffic,
     agent: Agent,
     replay: Replay,
     *,
@@ -66,6 +73,7 @@ def train(
 ) -> Iterator[Step]:
     """Act on every user, learn, store; forever: the caller decides when to stop.
 
+    `env` is a vector environment, or a single one, which counts as a vector of one.
     `updates_per_step` counts per environment step and may be a fraction. Each update queries the
     memory with a different user's observation, before that user's transition is stored. Pass the
     `progress` of an earlier call to continue it.
@@ -103,6 +111,8 @@ def _loop(
             began = perf_counter()
             learned = agent.learn(batch)
             learnt = perf_counter()
+            if learned.values is not None:
+                now.values = list(learned.values)
             replay.update(batch.ids, learned.td_errors)
             now.times["learn"] += learnt - began
             now.times["replay"] += perf_counter() - learnt
@@ -131,7 +141,7 @@ def due(
     replay: Replay, now: Progress, rows: int, updates_per_step: float, learning_starts: int
 ) -> int:
     """How many updates to do before `rows` new transitions are stored; a fraction is kept."""
-    if len(replay) <= learning_starts:
+    if now.frozen or len(replay) <= learning_starts:
         return 0
     now.owed += rows * updates_per_step
     whole = int(now.owed)
@@ -146,6 +156,9 @@ def draw(replay: Replay, now: Progress, turn: int, batch_size: int) -> Batch:
     began = perf_counter()
     batch = replay.sample(batch_size, query=block[now.updates % users])
     now.times["replay"] += perf_counter() - began
+    if now.updates % LOOK_EVERY == 0:
+        now.batches += 1
+        now.one_reward += bool((batch.reward == batch.reward[0]).all())
     now.updates += 1
     return batch
 
@@ -154,12 +167,18 @@ def store(
     agent: Agent, replay: Replay, now: Progress, arrival: Arrival, learned: Learned | None
 ) -> Step:
     """File what arrived, and count it."""
+    if learned is not None and learned.values is not None:
+        now.values = list(learned.values)
     began = perf_counter()
     if arrival.streams is None:
         replay.extend(*arrival.block)
     elif arrival.streams.size:
         replay.extend(*arrival.block, streams=arrival.streams)
     now.times["replay"] += perf_counter() - began
+    if (observe := getattr(agent, "observe", None)) is not None:
+        began = perf_counter()
+        observe(arrival.block)
+        now.times["learn"] += perf_counter() - began
     if arrival.done.any():
         agent.end_sessions(arrival.done)
         now.sessions += int(np.count_nonzero(arrival.done))

@@ -8,6 +8,7 @@ environment's own flags. Both work for every autoreset mode of Gymnasium's vecto
 
 from typing import Any, Literal, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
@@ -27,13 +28,28 @@ class Arrival(NamedTuple):
     info: dict[str, Any]
 
 
+def as_vector(env: Any) -> VectorEnv[Any, Any, Any]:
+    """A vector environment as it is, a single one as a vector of one; TypeError says what to do."""
+    if isinstance(env, VectorEnv):
+        return env
+    if isinstance(env, gym.Env):
+        vector: VectorEnv[Any, Any, Any] = gym.vector.SyncVectorEnv([lambda: env])
+        vector.closed = True  # its environment is the caller's to close
+        return vector
+    if isinstance(env, str):
+        raise TypeError(
+            f"env is the name {env!r}; gymnasium.make_vec({env!r}, num_envs=8) makes it"
+        )
+    raise TypeError(f"env must be a Gymnasium environment or vector environment, got {env!r}")
+
+
 class Traffic:
     """A vector environment as a source of transitions for one horizon."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], horizon: Horizon = "continuing") -> None:
+    def __init__(self, env: Any, horizon: Horizon = "continuing") -> None:
         if horizon not in HORIZONS:
             raise ValueError(f"horizon must be one of {HORIZONS}, got {horizon!r}")
-        self.env = env
+        self.env = env = as_vector(env)
         self.horizon = horizon
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         # NEXT_STEP only: rows whose last step ended a session, and what they wait to store
@@ -92,6 +108,11 @@ class Traffic:
         self._resetting = done
         arrived = Transitions._make(field[rows] for field in stored)
         return Arrival(arrived, rows.astype(np.int64), block.next_observation, done, info)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the environment can be saved mid-session; others' start anew when stopped."""
+        return hasattr(self.env, "state_dict")
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to continue mid-session, the environment included."""

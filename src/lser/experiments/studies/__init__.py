@@ -4,7 +4,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lser.catalogue import nearest
-from lser.experiments.studies.known import GROUPS, PAPER_PLATFORMS, STUDIES, order_of, spec_for
+from lser.experiments.studies.known import (
+    GROUPS,
+    PAPER_PLATFORMS,
+    STUDIES,
+    TUNING_SEEDS,
+    order_of,
+    spec_for,
+)
 from lser.experiments.studies.platforms import REWARD, ScoreScale, scale_of
 from lser.experiments.studies.spec import Axis, StudySpec, value_at
 
@@ -28,8 +35,6 @@ __all__ = [
     "value_at",
 ]
 
-TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones at 0: they never meet
-
 
 def plan(name: str, scale: "Scale", seeds: int) -> "list[Experiment]":
     """Every run of a study, or of all of them (`paper`); all cells of a seed before the next."""
@@ -38,7 +43,7 @@ def plan(name: str, scale: "Scale", seeds: int) -> "list[Experiment]":
         nearest("study", part, (*STUDIES, *GROUPS))
     cells = [cell for part in names for cell in STUDIES[part].experiments(scale)]
     return [
-        replace(cell, seed=seed + (TUNING_SEEDS if cell.study == "tuning" else 0))
+        replace(cell, seed=seed + STUDIES[cell.study].first_seed)
         for seed in range(seeds)
         for cell in cells
     ]

@@ -3,7 +3,10 @@
 from lser.experiments.studies.spec import Axis, StudySpec
 
 _CELLS = "lser.experiments.studies.cells"
+_PLANNED = "lser.experiments.studies.planned"
 _MEMORY = Axis("memory.name")
+TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones below: they never meet
+NEW_SEEDS = 100  # planned experiments start here: seeds below were looked at before
 
 PAPER_PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 
@@ -112,18 +115,128 @@ STUDIES: dict[str, StudySpec] = {
             panel_by=(Axis("agent.noise_scale", "noise {:g}"),),
             figures=("runs",),
             reads="none",
+            first_seed=TUNING_SEEDS,
             scored=False,
+        ),
+        StudySpec(
+            "paper-regime",
+            "The paper's regime",
+            "Does the paper's time scale appear with the release's backbone?",
+            about="A: the release's DDPG, five updates a step, one user; masked and continuing.",
+            cells=f"{_PLANNED}:paper_regime",
+            arm_by=(_MEMORY,),
+            panel_by=(Axis("horizon"),),
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "fall",
+            "Why runs fall",
+            "Which part of LSER as printed makes long runs fall?",
+            about="B: LSER's coins, T_r in three readings and the controls, with values recorded.",
+            cells=f"{_PLANNED}:fall",
+            headline=False,
+            compared=("memory", "intervention", "intervention_stops"),
+            reference="lser",
+            reads="forest",
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "cure",
+            "As printed and with the cure",
+            "What does each memory reach at the paper's length, as printed and with the cure?",
+            about="Every memory and control, as printed and with bounds, contrast and the newest.",
+            cells=f"{_PLANNED}:cure",
+            compared=("memory", "agent"),
+            reference="uniform with the cure",
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "confirmation",
+            "Confirmation",
+            "Does LSER's lead at 15,000 sessions hold on new seeds?",
+            about="C: LSER, uniform and controls with LSER's bucket sizes, at two levels of noise.",
+            cells=f"{_PLANNED}:confirmation",
+            arm_by=(_MEMORY,),
+            panel_by=(Axis("agent.noise_scale", "noise {:g}"),),
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "locality",
+            "What locality is worth",
+            "Where does replaying by similarity pay, and where not?",
+            about="D: Bazaar by state dependence, sparsity, batch and discount; bits and centring.",
+            cells=f"{_PLANNED}:locality",
+            headline=False,
+            panel_by=(
+                Axis("simulator.sparsity", "sparsity {:g}", "sparsity (CTR of random actions)"),
+                Axis("simulator.state_dependence", "state dependence {:g}", "state dependence"),
+                Axis("batch_size", "batch {}"),
+                Axis("agent.discount", "discount {:g}"),
+                Axis("simulator.world_seed", "world {}"),
+            ),
+            figures=("runs",),
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "delayed",
+            "Delayed effects",
+            "Do delayed effects need an order by return?",
+            about="E: long-term satisfaction where it matters, by reward and by return.",
+            cells=f"{_PLANNED}:delayed",
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "interest",
+            "Interests that drift",
+            "Can memories be told apart on interest evolution where agents learn?",
+            about="F: interest evolution by quality and by watch time.",
+            cells=f"{_PLANNED}:interest",
+            panel_by=(Axis("simulator.reward", "reward: {}"),),
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "offers",
+            "Offers",
+            "Can memories be told apart on RecoGym where agents learn?",
+            about="G: RecoGym by expected clicks, with bandits, default and four flips.",
+            cells=f"{_PLANNED}:offers",
+            compared=("memory", "agent"),
+            panel_by=(
+                Axis("simulator.number_of_flips", "{} flips"),
+                Axis("simulator.random_seed", "world {}"),
+            ),
+            first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "options",
+            "LSER's options",
+            "Which of LSER's options matter?",
+            about="H: LSER's options one at a time.",
+            cells=f"{_PLANNED}:options",
+            headline=False,
+            compared=("memory", "capacity"),
+            reference="lser",
+            reads="forest",
+            first_seed=NEW_SEEDS,
         ),
     )
 }
+_PLAN = tuple(name for name, spec in STUDIES.items() if spec.cells.startswith(_PLANNED))
 GROUPS: dict[str, tuple[str, ...]] = {
-    "paper": tuple(name for name in STUDIES if name != "tuning"),
+    "paper": tuple(name for name in STUDIES if name != "tuning" and name not in _PLAN),
+    "plan": _PLAN,
 }
-# What is drawn and has no cells here: ``lser demo`` makes its own.
+# What is drawn and has no cells here: ``lser compare`` and ``lser demo`` make their own.
 _DRAWN = {
+    "compare": StudySpec(
+        "compare", "Compared", "Which of these is the better one?", compared=("memory", "agent")
+    ),
     "demo": StudySpec(
-        "demo", "Demo", "Does replaying by similarity pay on this traffic?", arm_by=(_MEMORY,)
-    )
+        "demo",
+        "Demo",
+        "Does this recommender beat a linear bandit, and what does its memory add?",
+        compared=("memory", "agent"),
+    ),
 }
 
 

@@ -63,6 +63,8 @@ class StudySpec:
     """What its sentences are about."""
     headline: bool = True
     """Whether its panels are rows of the table that a page begins with."""
+    first_seed: int = 0
+    """Where its seeds start: planned experiments have new ones, tuning its own."""
     scored: bool = True
     """Whether its final scores are results; those of one-seed studies of time or tuning are not."""
 

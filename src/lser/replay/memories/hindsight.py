@@ -123,7 +123,7 @@ class HindsightReplay(Memory):
         """Copies of what was drawn, relabelled unless the memory is balanced."""
         if not self.params.balanced:
             self.rewind()  # it draws twice
-        slots, _ = self.draw(size, query)
+        slots, _ = self.combined(size, query)
         if self.params.balanced:
             return self.store.batch(slots)
         points = self.rng.random(2 * size)

@@ -27,6 +27,7 @@ from lser.replay.index.encoders import (
     SimHash,
 )
 from lser.replay.index.index import BucketIndex, Rules, new_found
+from lser.replay.index.shuffled import ShuffledCode
 from lser.replay.memory import Arrays, Block, Memory, Step
 from lser.replay.sessions import Returns, stream_labels
 from lser.replay.store import Storage
@@ -65,8 +66,8 @@ class LocalityParams(MemoryParams):
     """At capacity: Algorithm 1, or always the oldest of all makes room."""
     sampling: Literal["locality", "uniform"] = "locality"
     """Algorithm 1, or independent draws from the whole memory."""
-    codes: Literal["simhash", "constant", "random"] = "simhash"
-    """SimHash, one bucket for everything, or random codes."""
+    codes: Literal["simhash", "constant", "random", "shuffled"] = "simhash"
+    """SimHash, one bucket for everything, uniformly random codes, or SimHash of somebody else."""
 
     def __post_init__(self) -> None:
         check_count("bits", self.bits, high=32)
@@ -82,7 +83,7 @@ class LocalityParams(MemoryParams):
         check_count("warmup", self.warmup)
         check_choice("store", self.store, ("reward", "fifo"))
         check_choice("sampling", self.sampling, ("locality", "uniform"))
-        check_choice("codes", self.codes, ("simhash", "constant", "random"))
+        check_choice("codes", self.codes, ("simhash", "constant", "random", "shuffled"))
 
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: returns are discounted as the agent does."""
@@ -124,7 +125,8 @@ class LocalityReplay(Memory):
     transition counts with its reward until its session ends; a newcomer too, at capacity.
 
     Ablations: ``store="fifo"`` (always replace the oldest of all), ``sampling="uniform"``
-    (independent draws from the whole memory). Controls: ``codes="constant"`` and ``"random"``.
+    (independent draws from the whole memory). Controls: ``codes="constant"``, ``"random"`` and
+    ``"shuffled"``, the last with the bucket sizes of SimHash.
     `bits` and `features` describe the default encoder, a `SimHash` with the memory's seed, and
     are not used with another `encoder`.
     """
@@ -183,7 +185,8 @@ class LocalityReplay(Memory):
         assert self.encoder is not None
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
-        blind = index.rules.uniform or self.encoder.blind
+        anybody = self.encoder.blind and not isinstance(self.encoder, ShuffledCode)
+        blind = index.rules.uniform or anybody
         self._asks = not (blind or isinstance(self.encoder, ConstantCode))
         self._code = ANY_CODE if blind else calls.HASH
         self._answers = self._hashed and not blind
@@ -206,7 +209,7 @@ class LocalityReplay(Memory):
         block: Any = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
             self.settle()
-            return self._extend(block, streams)
+            return self.noted(self._extend(block, streams))
 
     def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
         if self._direct:
@@ -341,6 +344,8 @@ class LocalityReplay(Memory):
         """
         with self._lock:
             self.settle()
+            if self.newest:
+                return self.replay(self._size(batch_size), query)
             drawn = self._drawn(batch_size, query)
         return self.store.wrap(*drawn)
 
@@ -435,8 +440,9 @@ class LocalityReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
-        kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
-        self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
+        known: dict[str, Any] = {**ENCODERS, ShuffledCode.KIND: ShuffledCode}
+        kind = check_choice("encoder", own["encoder"]["kind"], tuple(known))
+        self.encoder = known[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
         self.stale = bool(own["stale"])
         if self._returns is not None:
@@ -453,4 +459,5 @@ def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
             return ConstantCode()
         case "random":
             return RandomCode(bits=p.bits, seed=seed)
-    return SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)
+    hashed = SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)
+    return ShuffledCode(hashed, seed=seed) if p.codes == "shuffled" else hashed

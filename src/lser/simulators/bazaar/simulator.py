@@ -18,7 +18,7 @@ from lser.simulators.bazaar.calibration import settle
 from lser.simulators.bazaar.params import Params
 from lser.simulators.bazaar.world import Rng, first_places
 from lser.simulators.item_index import Ids
-from lser.types import Bool, Float32, Int64
+from lser.types import Bool, Float32, Int64, Items, Profile
 
 _PAGE_SCALE = 10  # the page number t is observed as t / (t + 10)
 
@@ -68,6 +68,15 @@ class Bazaar:
             case "discrete":
                 return gym.spaces.Discrete(self.params.items)
 
+    @property
+    def items(self) -> Items | None:
+        """The catalogue, where actions score it, and where observations keep the click profile."""
+        if self.params.actions != "continuous":
+            return None
+        start = self._attributes
+        profile = Profile(start, start + self.params.features - 1, self.params.memory)
+        return Items(self.world.features, self.params.slate, profile)
+
     def arrive(self, rng: Rng, n: int) -> Users:
         """Draw `n` new users."""
         groups = self.world.groups(rng, n)
@@ -109,7 +118,7 @@ class Bazaar:
         """Show every user a page; they click, are satisfied or not, and stay or leave."""
         world, n = self.world, len(users.page)
         slates = self.slates(action)
-        appeal = world.appeal(world.interest(users.personal), slates)
+        appeal = world.appeal(world.interest(users.personal), slates, users.groups)
         chance = world.click_chance(appeal, self.offset)
         if self.params.actions == "slate":  # an item shown twice is clicked once at most
             chance = chance * first_places(slates)

@@ -43,6 +43,10 @@ class Params:
     """Factors of the embedding, beside popularity."""
     embedding_users: int = 10_000
     """Users whose first organic sessions make the embedding."""
+    reward: Literal["click", "expected click"] = "click"
+    """What is rewarded: the click, or its probability (the same in the mean, without its noise)."""
+    reward_scale: float = 1.0
+    """Factor of the reward."""
 
     def __post_init__(self) -> None:
         self._check_choices()
@@ -62,6 +66,8 @@ class Params:
         ):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be finite and >= 0, got {getattr(self, name)}")
+        if not 0.0 < self.reward_scale < float("inf"):
+            raise ValueError(f"reward_scale must be positive, got {self.reward_scale}")
         self._check_probabilities()
         if self.version == 0 and self.num_products % self.num_clusters:
             raise ValueError(
@@ -75,6 +81,7 @@ class Params:
             ("time_generator", ("default", "normal")),
             ("actions", ("continuous", "embedding", "discrete")),
             ("observation", ("counts", "log_counts", "embedding")),
+            ("reward", ("click", "expected click")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")

@@ -141,7 +141,9 @@ class RecoGym:
             "product": product,
             "views": viewed,
         }
-        return Outcome(click.astype(np.float32), left, info)
+        earned = probability if self.params.reward == "expected click" else click
+        reward = (earned * self.params.reward_scale).astype(np.float32)
+        return Outcome(reward, left, info)
 
     def click_probabilities(self, users: Users) -> Float64:
         """The probability (n, P) of a click on each product; privileged."""

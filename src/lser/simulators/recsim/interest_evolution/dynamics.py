@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lser.compiled import kernel
 from lser.random import normal_at
-from lser.simulators.top_k import offer
+from lser.top_k import offer
 from lser.types import Bool, Float32, Float64, Int64
 
 

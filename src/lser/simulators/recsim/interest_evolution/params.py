@@ -46,6 +46,7 @@ class Params:
         alpha_y_intercept: Step size of an interest of 0.
         observe_response: Append the last page's click (0 or 1) and the quality of what was clicked.
         observe_step: Append the number of pages so far, in hundreds.
+        reward: "watch time" (RecSim's) or "quality", that of the clicked document.
     """
 
     num_candidates: int = 20
@@ -71,6 +72,7 @@ class Params:
     alpha_y_intercept: float = 0.3
     observe_response: bool = False
     observe_step: bool = False
+    reward: Literal["watch time", "quality"] = "watch time"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated."""
@@ -83,6 +85,8 @@ class Params:
             )
         if self.actions not in get_args(Actions):
             raise ValueError(f"actions must be one of {get_args(Actions)}, got {self.actions!r}")
+        if self.reward not in ("watch time", "quality"):
+            raise ValueError(f"reward must be watch time or quality, got {self.reward!r}")
         if not 2 <= self.num_clusters <= 32767:
             raise ValueError(f"num_clusters must be in 2..32767, got {self.num_clusters}")
         for name in ("quality_std", "user_update_alpha"):

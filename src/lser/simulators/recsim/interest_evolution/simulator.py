@@ -176,7 +176,10 @@ class InterestEvolution:
             "slate": slate,
             "slate_cluster": response.slate_cluster,
         }
-        return Outcome(response.reward, response.terminated, info)
+        reward = response.reward
+        if self.params.reward == "quality":
+            reward = np.where(clicks, response.quality, 0.0).astype(np.float32)
+        return Outcome(reward, response.terminated, info)
 
     def describe(self, users: Users, info: Info | None) -> str:
         """The user, the slate and the click in words."""

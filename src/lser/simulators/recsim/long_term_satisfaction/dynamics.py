@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.compiled import kernel
-from lser.simulators.top_k import offer
+from lser.top_k import offer
 from lser.types import Bool, Float32, Float64, Int64
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lser.simulators.top_k import top_k
+from lser.top_k import top_k
 
 
 @given(

@@ -1,0 +1,82 @@
+"""``lser compare``: memories or agents side by side, a verdict, a table and a page."""
+
+import shlex
+from pathlib import Path
+
+import tyro
+
+from lser.cli.jobs import run_jobs
+from lser.experiments.study import Processes, job_for
+
+
+def compare(argv: list[str]) -> int:
+    """Compare."""
+    command = shlex.join(["lser", "compare", *argv])
+    names, rest = _names(argv)
+    arguments = tyro.cli(_arguments, args=rest, prog="lser compare [MEMORY ...]")
+    return _compare(names, *arguments, command=command)
+
+
+def _arguments(
+    on: str = "bazaar",
+    agents: tuple[str, ...] = ("ddpg",),
+    sessions: int | None = None,
+    seeds: int = 5,
+    against: str = "",
+    workers: int = 0,
+    out: Path = Path("runs"),
+    page: Path | None = None,
+) -> tuple[str, tuple[str, ...], int | None, int, str, int, Path, Path | None]:
+    """Train memories side by side on the same users and settings, and say which is better.
+
+    A memory is a name of `lser memories` or module:Class of your own. Finished runs are never
+    repeated: the same command continues an interrupted comparison.
+
+    examples: lser compare lser uniform per --on bazaar --sessions 2000 --seeds 5
+              lser compare lser uniform my_pkg:MyReplay --on Pendulum-v1
+              lser compare lser --agents ddpg td3 sac
+
+    Args:
+        on: A name of `lser simulators`, module:Class, or a Gymnasium id.
+        agents: ddpg, td3, sac or module:Class; several are compared with each other.
+        sessions: User sessions per run; by default the simulator's quick length.
+        seeds: Runs per arm, from seed 0; equal seeds are paired.
+        against: The arm the others are measured against; by default uniform, or the last one.
+        workers: Runs side by side; 0: as many as cores.
+        out: Folder for the records.
+        page: Folder for the page; by default compare/ under --out.
+    """
+    return on, agents, sessions, seeds, against, workers, out, page
+
+
+def _compare(
+    names: list[str],
+    on: str,
+    agents: tuple[str, ...],
+    sessions: int | None,
+    seeds: int,
+    against: str,
+    workers: int,
+    out: Path,
+    page: Path | None,
+    *,
+    command: str,
+) -> int:
+    from lser.comparison import outcome, plan, reference
+
+    runs = plan(names or ["lser", "uniform"], on=on, agents=agents, sessions=sessions, seeds=seeds)
+    reference([run.label for run in runs], against)
+    jobs = [job_for(run, out, command) for run in runs]
+    code = run_jobs(jobs, Processes(workers) if workers > 0 else Processes())
+    if code:
+        return code
+    found = outcome(jobs, against)
+    print(found)
+    print(found.page(page or out / "compare" / "page"))
+    return 0
+
+
+def _names(argv: list[str]) -> tuple[list[str], list[str]]:
+    """The memories before the first option."""
+    count = next((i for i, word in enumerate(argv) if word.startswith("-")), len(argv))
+    return argv[:count], argv[count:]

@@ -1,0 +1,64 @@
+"""Checks before anything starts: what can be seen now is one paragraph, not many traces."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lser.catalogue import AGENTS, MEMORIES
+from lser.experiments.build import make_env, sizes_of
+from lser.experiments.experiment import Experiment
+from lser.experiments.preflight import check_memory
+
+
+def check(experiments: Iterable[Experiment], out: Path | str) -> None:
+    """Refuse runs that cannot begin: their folder, device, parts, spaces and memory are looked at.
+
+    Every simulator is made once, whatever its settings, so that missing weights are said once.
+    """
+    check_folder(out)
+    seen: set[tuple[str, ...]] = set()
+    for experiment in experiments:
+        simulator, memory, agent = experiment.names
+        check_device(getattr(experiment.agent, "device", "cpu"))
+        if {(simulator,), (memory, agent)} <= seen:
+            continue
+        seen |= {(simulator,), (memory, agent)}
+        for kind, name in ((MEMORIES, memory), (AGENTS, agent)):
+            kind[name].load()
+        check_memory(experiment.capacity, *sizes(experiment))
+
+
+def sizes(experiment: Experiment) -> tuple[int, int]:
+    """The numbers of an observation and of an action; ValueError for spaces no agent acts in."""
+    env = make_env(experiment, 1)
+    try:
+        observation_dim, action = sizes_of(env)
+    finally:
+        env.close()
+    assert action.shape is not None
+    return observation_dim, action.shape[0]
+
+
+def check_folder(out: Path | str) -> None:
+    """Refuse a place for records that is a file, or lies under one."""
+    folder = Path(out)
+    for place in (folder, *folder.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise ValueError(
+                    f"--out {str(out)!r}: {str(place)!r} is a file and records need a folder; "
+                    "give another --out"
+                )
+            return
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that this machine does not have."""
+    if not device.startswith("cuda"):
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f"device {device!r}: PyTorch sees no CUDA GPU on this machine; use cpu "
+            "(--agent.device cpu, and for studies --engine processes)"
+        )

@@ -1,0 +1,304 @@
+"""The learner: a function of the log, from events to policies, in any process.
+
+Everything it does follows from the events in their order: when a page closes, how many updates
+it brings, when a policy is published. Its state, cursor and generators are one file, replaced
+atomically; a learner that is killed goes on from the last one to the same bits.
+"""
+
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from lser.online.covisits import Covisits
+from lser.online.items import Items, unpacked
+from lser.online.joins import Decision, Joins
+from lser.online.learners import Learner, Seen, learner_for
+from lser.online.log import Event, Reader
+from lser.online.nearest import Nearest
+from lser.online.observation import Layout
+from lser.online.outbox import Outbox
+from lser.online.policies import Policy, load_policy, policy_of, save_policy
+from lser.online.settings import LEARNED, Settings
+from lser.online.shadow import inspect
+from lser.training import checkpoint
+
+SNAPSHOTS = "learner"
+STATUS = "learner.json"
+RECENT = 256  # observations kept for shadow checks
+SLOWEST = 1 / 64  # of the declared pace
+VERSION = 1
+
+
+class Learning:
+    """Folds a shop's log into learners and publishes their policies."""
+
+    def __init__(self, folder: str | Path, reader: Reader, outbox: Outbox) -> None:
+        """Continue from the newest snapshot in `folder`, or start at the log's beginning."""
+        self.folder, self._reader, self._outbox = Path(folder), reader, outbox
+        first = next(reader.of_kind("settings"), None)
+        if first is None:
+            raise ValueError(f"{folder}: the log has no settings")
+        self._begin(Settings.from_json(orjson.loads(first.body)))
+        tree = checkpoint.load_latest(self.folder / SNAPSHOTS)
+        if tree is not None:
+            self._load(tree)
+        self._reached = 0  # newest cursor at which a policy was published, by the log
+        for event in reader.of_kind("policy"):
+            self._reached = max(self._reached, orjson.loads(event.body).get("cursor", 0))
+        self._paces: dict[int, float] = {}
+        for event in reader.of_kind("pace"):
+            self._note_pace(event)
+        self._began = (time.monotonic(), self.pages)
+
+    def _begin(self, settings: Settings) -> None:
+        self.settings = settings
+        self.width = Layout(settings.features, settings.dim, settings.layout).width
+        self.items = Items(settings.dim)
+        self.nearest = Nearest(self.items)
+        self.joins = Joins(settings.window)
+        self.learners: dict[str, Learner] = {}
+        self.cursor = self.pages = self.snapshots = self.snapshot = 0
+        self.pace, self._owed = settings.pace, 0.0
+        self._published = self._saved = 0.0  # log times
+        self.versions: dict[str, int] = {}
+        self._described: dict[str, int] = {}  # updates at the last policy
+        self._serving: dict[str, Policy] = {}  # the last sound one of each learner
+        self._served: dict[str, int] = {}  # its version
+        self._recent = np.zeros((0, self.width), np.float32)
+        self._covisits = Covisits(settings.dim, settings.seed) if settings.learned_vectors else None
+        self._configure(settings)
+
+    def _configure(self, settings: Settings) -> None:
+        self.settings, self.joins.window = settings, settings.window
+        self.pace = settings.pace
+        wanted = [name for name, _ in settings.arms if name in LEARNED]
+        if settings.cold != "none" and any(name not in ("popular", "bandit") for name in wanted):
+            wanted.append(settings.cold)
+        for name in dict.fromkeys(wanted):
+            if name not in self.learners:
+                self.learners[name] = learner_for(name, settings, self.width, self.items)
+
+    def step(self, limit: int = 2_000) -> int:
+        """Fold in the next events; returns how many there were."""
+        if not self._keep_up():
+            return 0
+        events = self._reader.read(self.cursor, limit)
+        for event in events:
+            self._fold(event)
+        return len(events)
+
+    def _fold(self, event: Event) -> None:
+        if event.seq in self._paces:
+            self.pace = self._paces[event.seq]
+        for decision in self.joins.fold(event):
+            self._learn(decision)
+        match event.kind:
+            case "settings":
+                self._configure(Settings.from_json(orjson.loads(event.body)))
+            case "items":
+                self.items.apply(orjson.loads(event.body))
+            case "past":
+                self._recall(orjson.loads(event.body))
+            case "pace":
+                self._note_pace(event)
+        self.cursor = event.seq
+        if not self._published:
+            self._published = self._saved = event.at
+        if event.at - self._published >= self.settings.publish_every:
+            self._published = event.at
+            self.publish()
+        if event.at - self._saved >= self.settings.snapshot_every:
+            self._saved = event.at
+            self.save()
+
+    def _learn(self, decision: Decision) -> None:
+        """One closed page to every learner that may see it."""
+        body, row = decision.body, self.items.row
+        kept = [item for item in decision.items if item in row]
+        page = Seen(
+            decision.at,
+            decision.session,
+            unpacked(body["observation"]),
+            None if body["direction"] is None else unpacked(body["direction"]),
+            np.array([row[item] for item in kept], np.int64),
+            np.array([item in decision.clicked for item in kept], np.float32),
+            decision.reward,
+        )
+        names = set(self.learners)
+        if self.settings.learn_from == "own":
+            names = {decision.arm, self.settings.cold} if decision.cold else {decision.arm}
+        self._teach(page, decision.user or decision.session, names)
+
+    def _recall(self, body: dict[str, Any]) -> None:
+        """Pages of the past, imported: every learner sees them."""
+        for page in body["pages"]:
+            kept = [place for place, item in enumerate(page["items"]) if item in self.items.row]
+            rows = [self.items.row[page["items"][place]] for place in kept]
+            clicked = np.array([page["clicked"][place] for place in kept], np.float32)
+            seen = Seen(
+                page["at"],
+                page["session"],
+                unpacked(page["observation"]),
+                None,
+                np.array(rows, np.int64),
+                clicked,
+                float(clicked.sum()),
+            )
+            self._teach(seen, page["user"], set(self.learners))
+
+    def _teach(self, page: Seen, visitor: str, names: set[str]) -> None:
+        self.pages += 1
+        self._owed += self.pace
+        updates = int(self._owed)
+        self._owed -= updates
+        for name, learner in self.learners.items():
+            if name in names:
+                learner.see(page, updates)
+        self._recent = np.concatenate((self._recent[-RECENT + 1 :], page.observation[None]))
+        if self._covisits is not None:
+            self._covisits.see(visitor, page.rows[page.clicked > 0])
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Vectors from co-clicks, where there is enough that is new."""
+        assert self._covisits is not None
+        if self._covisits.due:
+            learned = self._covisits.vectors(self.items.vectors, self.items.live)
+            for number, body in enumerate(learned.bodies(self.items)):
+                self._outbox.send("items", f"covisits-{self._covisits.refreshes}-{number}", body)
+
+    def publish(self) -> None:
+        """A new policy for every learner that has learned since its last."""
+        for name, learner in self.learners.items():
+            if learner.updates == self._described.get(name, 0):
+                continue
+            tree = learner.policy()
+            if tree is None:
+                continue
+            self._described[name] = learner.updates
+            version = self.versions[name] = self.versions.get(name, 0) + 1
+            candidate = policy_of(tree)
+            stats = learner.stats()
+            values = (stats["value"], stats["bound_value"]) if "value" in stats else None
+            verdict = inspect(
+                candidate, self._serving.get(name), self._recent[-64:], self.nearest,
+                self.settings.k, values=values,
+            )  # fmt: skip
+            if not verdict.problems:
+                self._serving[name], self._served[name] = candidate, version
+            save_policy(self.folder, name, version, tree)
+            about = {
+                "arm": name,
+                "version": version,
+                "cursor": self.cursor,
+                "pages": self.pages,
+                "updates": learner.updates,
+                "kind": tree["kind"],
+                "sound": not verdict.problems,
+                "shadow": verdict._asdict(),
+            }
+            self._outbox.send("policy", f"{name}-{version}", orjson.dumps(about))
+            self._reached = max(self._reached, self.cursor)
+
+    def _keep_up(self) -> bool:
+        """Change the pace by an event where the log runs away; False while that is awaited."""
+        lag = self._reader.head() - self.cursor
+        slower = lag > self.settings.lag_limit and self.pace > self.settings.pace * SLOWEST
+        faster = lag < self.settings.lag_limit // 20 and self.pace < self.settings.pace
+        start = self.cursor + 1
+        if not (slower or faster) or self.cursor < self._reached or start in self._paces:
+            return True
+        if any(place > start for place in self._paces):
+            return True  # a later change is already logged: this stretch was learned before
+        id = f"{start}"
+        found = self._reader.find("pace", id)
+        if found is not None:
+            self._note_pace(found)
+            return True
+        pace = self.pace / 2 if slower else min(2 * self.pace, self.settings.pace)
+        self._outbox.send("pace", id, orjson.dumps({"from": start, "pace": pace, "lag": lag}))
+        return False
+
+    def _note_pace(self, event: Event) -> None:
+        body = orjson.loads(event.body)
+        self._paces[int(body["from"])] = float(body["pace"])
+
+    def save(self) -> None:
+        """Write the snapshot."""
+        self.snapshots += 1
+        tree = {
+            "version": VERSION,
+            "settings": orjson.dumps(self.settings.as_json()).decode(),
+            "cursor": self.cursor,
+            "pages": self.pages,
+            "pace": self.pace,
+            "owed": self._owed,
+            "published": self._published,
+            "saved": self._saved,
+            "snapshots": self.snapshots,
+            "versions": self.versions,
+            "described": self._described,
+            "recent": self._recent,
+            "joins": self.joins.state(),
+            "learners": {name: learner.state() for name, learner in self.learners.items()},
+            "covisits": self._covisits.state() if self._covisits else None,
+            "served": self._served,
+        }
+        checkpoint.save(self.folder / SNAPSHOTS, self.cursor, tree)
+        self.snapshot = self.cursor
+
+    def _load(self, tree: dict[str, Any]) -> None:
+        if tree["version"] != VERSION:
+            raise ValueError(f"the learner's snapshot has version {tree['version']}, not {VERSION}")
+        self._configure(Settings.from_json(json.loads(tree["settings"])))
+        self.cursor, self.pages, self.pace = tree["cursor"], tree["pages"], tree["pace"]
+        self._owed, self._published = tree["owed"], tree["published"]
+        self._saved, self.snapshots = tree["saved"], tree["snapshots"]
+        self.snapshot = self.cursor
+        self.versions, self._described = dict(tree["versions"]), dict(tree["described"])
+        self._recent = np.array(tree["recent"])
+        self.joins.load(tree["joins"])
+        for event in self._reader.of_kind("items", up_to=self.cursor):
+            self.items.apply(orjson.loads(event.body))
+        for name, state in tree["learners"].items():
+            if name in self.learners:
+                self.learners[name].load(state)
+        if self._covisits is not None:
+            self._covisits.load(tree["covisits"])
+        self._served = dict(tree["served"])
+        for name, version in self._served.items():
+            with contextlib.suppress(OSError, ValueError):  # only distances are told by it
+                self._serving[name] = load_policy(self.folder, name, version)
+
+    def status(self) -> dict[str, Any]:
+        """Where it stands, as plain numbers."""
+        began, pages = self._began
+        passed = max(time.monotonic() - began, 1e-9)
+        return {
+            "cursor": self.cursor,
+            "lag": max(0, self._reader.head() - self.cursor),
+            "pages": self.pages,
+            "pages_per_second": (self.pages - pages) / passed,
+            "pace": self.pace,
+            "declared_pace": self.settings.pace,
+            "open": len(self.joins),
+            "late": self.joins.late,
+            "items": len(self.items),
+            "snapshots": self.snapshots,
+            "snapshot": self.snapshot,
+            "versions": self.versions,
+            "learners": {name: learner.stats() for name, learner in self.learners.items()},
+            "at": self.joins.water,
+        }
+
+    def report(self) -> None:
+        """Leave the status for the server, whole or not at all."""
+        scratch = self.folder / f".{STATUS}"
+        scratch.write_bytes(orjson.dumps(self.status()))
+        os.replace(scratch, self.folder / STATUS)

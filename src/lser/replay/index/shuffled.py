@@ -1,0 +1,65 @@
+"""The matched control: LSER's codes, each given to somebody else."""
+
+from typing import Self
+
+import numpy as np
+
+from lser.checks import check_count
+from lser.compiled import UInt32
+from lser.files import State, rng_from_state, rng_state
+from lser.replay.index.encoders import SimHash
+from lser.types import Float32
+
+RECENT = 4_096  # codes to draw from
+
+
+class ShuffledCode:
+    """The SimHash of a random one of the newest 4,096 observations (the control `shuffled-code`).
+
+    Buckets then have the sizes that they have with SimHash, and a query meets them as often, but
+    what is in them has nothing to do with the query: reward order in part, and no locality.
+    """
+
+    KIND = "shuffled"
+    blind = True  # codes say nothing about the observation
+
+    def __init__(self, hashed: SimHash, *, seed: int = 0) -> None:
+        self.hashed, self.frozen = hashed, hashed.frozen
+        self._rng = np.random.default_rng((check_count("seed", seed, low=0), 4))
+        self._recent: UInt32 = np.empty(0, np.uint32)
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """Codes (N,), each of an observation drawn at random from its own and those before."""
+        known = np.concatenate((self._recent, self.hashed.encode_rows(rows)))
+        ends = np.arange(len(self._recent), len(known)) + 1
+        starts = np.maximum(ends - RECENT, 0)
+        at = starts + (self._rng.random(len(rows)) * (ends - starts)).astype(np.int64)
+        self._recent = known[-RECENT:]
+        drawn: UInt32 = known[at]
+        return drawn
+
+    def observe(self, observations: Float32) -> bool:
+        """Let the hash learn what to centre on; then all codes are drawn anew."""
+        changed = self.hashed.observe(observations)
+        self.frozen = self.hashed.frozen
+        if changed:
+            self._recent = np.empty(0, np.uint32)
+        return changed
+
+    def state(self) -> State:
+        """The hash, the newest codes and the generator."""
+        hashed = self.hashed.state()
+        config: dict[str, object] = {
+            "kind": self.KIND,
+            "hashed": hashed.config,
+            "rng": rng_state(self._rng),
+        }
+        return State(config, {**hashed.arrays, "encoder_recent": self._recent})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        encoder = cls(SimHash.from_state(State(state.part("hashed").config, state.arrays)))
+        encoder._rng = rng_from_state(state.config["rng"])
+        encoder._recent = np.array(state.arrays["encoder_recent"], np.uint32)
+        return encoder

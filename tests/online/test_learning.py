@@ -1,0 +1,164 @@
+"""The learner is a function of the log: whatever interrupts it, it ends with the same bits."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import orjson
+import pytest
+from replays import Nowhere, copy, finish, recorded, state
+from shops import Shoppers, catalogue, quick, visit
+
+from lser.online import Recommender
+from lser.online.learning import Learning
+from lser.online.log import Entry
+from lser.online.outbox import FolderOutbox, waiting
+from lser.online.sqlite_log import SqliteLog
+from lser.online.sqlite_reader import SqliteReader
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("learning") / "shop")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(shop, tmp_path_factory):
+    return finish(copy(shop, tmp_path_factory.mktemp("calm")))
+
+
+def test_it_does_not_matter_how_the_log_is_cut(shop, undisturbed, tmp_path):
+    assert finish(copy(shop, tmp_path), steps=7) == undisturbed
+
+
+def test_every_learner_has_learned(undisturbed):
+    learners, _, pages, versions, _ = undisturbed
+    assert pages == 260
+    assert set(versions) == {"lser", "lser-ddpg", "bandit", "popular"}
+    assert learners["lser"]["updates"] > 200
+    assert learners["lser-ddpg"]["updates"] > 20
+
+
+@pytest.mark.parametrize("stops", [1, 4])
+def test_stopped_and_started_again_it_goes_on_to_the_same_bits(shop, undisturbed, tmp_path, stops):
+    folder = copy(shop, tmp_path)
+    for _ in range(stops):
+        reader = SqliteReader(folder)
+        learning = Learning(folder, reader, Nowhere())
+        learning.step(90)  # snapshots fall where the log's time says, not here
+        reader.close()
+    assert finish(folder) == undisturbed
+
+
+RUN = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from lser.online.learning import Learning
+from lser.online.outbox import FolderOutbox
+from lser.online.sqlite_reader import SqliteReader
+folder = Path(sys.argv[1])
+learning = Learning(folder, SqliteReader(folder), FolderOutbox(folder))
+print("begun", flush=True)
+while learning.step(10):
+    print(learning.cursor, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_to_the_same_bits(shop, undisturbed, tmp_path):
+    folder = copy(shop, tmp_path)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUN, str(folder), ""], stdout=subprocess.PIPE, text=True
+        )
+        process.stdout.readline()
+        time.sleep(float(rng.uniform(0.02, 0.6)))
+        process.kill()
+        process.communicate()
+    assert finish(folder) == undisturbed
+
+
+def test_a_torn_snapshot_is_passed_over(shop, undisturbed, tmp_path):
+    folder = copy(shop, tmp_path)
+    finish(folder)
+    newest = sorted((folder / "learner").glob("*.lser"))[-1]
+    newest.write_bytes(newest.read_bytes()[:-100])
+    assert finish(folder) == undisturbed
+
+
+def test_a_published_policy_is_the_same_again(shop, tmp_path):
+    sent = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        folder = copy(shop, tmp_path / name)
+        reader, outbox = SqliteReader(folder), Nowhere()
+        learning = Learning(folder, reader, outbox)
+        while learning.step(11 if name == "a" else 5000):
+            pass
+        reader.close()
+        files = sorted(path for path in (folder / "policies").rglob("*.lser"))
+        sent.append((outbox.sent, [path.read_bytes() for path in files]))
+    assert sent[0] == sent[1]
+    assert len(sent[0][1]) > 4
+
+
+def test_pace_is_lowered_by_an_event_and_a_replay_does_the_same(tmp_path):
+    folder = recorded(tmp_path / "shop", pages=200, lag_limit=100)
+    log, reader = SqliteLog(folder), SqliteReader(folder)
+    learning = Learning(folder, reader, FolderOutbox(folder))
+    for _ in range(1_000):
+        for path, entry in waiting(folder):  # the writer's part
+            log.append(entry)
+            path.unlink()
+        if not learning.step(50) and learning.cursor == log.head and not waiting(folder):
+            break
+    log.close()
+    paces = [orjson.loads(event.body) for event in reader.of_kind("pace")]
+    assert paces[0]["pace"] == 0.5
+    assert paces[-1]["pace"] == 1.0  # caught up again
+    found = state(learning)
+    reader.close()
+    for file in (folder / "learner").glob("*"):
+        file.unlink()
+    again = finish(folder)
+    assert again[0]["lser"]["updates"] == found[0]["lser"]["updates"] < 200
+    assert again[0] == found[0]
+
+
+def test_an_outbox_survives_its_reader(tmp_path):
+    outbox = FolderOutbox(tmp_path)
+    outbox.send("policy", "lser/odd name-1", b"1")
+    outbox.send("policy", "lser/odd name-1", b"2")
+    [(path, entry)] = waiting(tmp_path)
+    assert entry == Entry("policy", "lser/odd name-1", b"2")
+    path.unlink()
+    assert waiting(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_learner_in_a_process_is_started_again(tmp_path):
+    shoppers = Shoppers(catalogue())
+    with Recommender(
+        catalogue(), tmp_path / "shop", features=2, settings=quick(), learner="process"
+    ) as shop:
+        process = shop.keeper._process
+
+        def until(true, seconds=60):
+            end = time.monotonic() + seconds
+            number = [0]
+            while not true() and time.monotonic() < end:
+                visit(shop, shoppers, 5, start=1_000_000 + shop.log.head)
+                number[0] += 1
+                time.sleep(0.05)
+            assert true()
+
+        until(lambda: "lser" in shop.books.arms.versions)
+        os.kill(process.pid, signal.SIGKILL)
+        until(lambda: shop.keeper.restarts == 1)
+        before = shop.books.arms.versions["lser"].current
+        until(lambda: shop.books.arms.versions["lser"].current > before)
