@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: venv dev demo report test slow lint bench docs parity clean
+.PHONY: venv dev demo report test slow lint bench drill docs parity clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -51,6 +51,9 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
+
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks; about ten minutes
+	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict

@@ -16,7 +16,8 @@ from lser.online import Recommender
 from lser.online.learning import Learning
 from lser.online.log import Entry
 from lser.online.outbox import FolderOutbox, waiting
-from lser.online.sqlite_log import SqliteLog, SqliteReader
+from lser.online.sqlite_log import SqliteLog
+from lser.online.sqlite_reader import SqliteReader
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from lser.online.learning import Learning
 from lser.online.outbox import FolderOutbox
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 folder = Path(sys.argv[1])
 learning = Learning(folder, SqliteReader(folder), FolderOutbox(folder))
 print("begun", flush=True)

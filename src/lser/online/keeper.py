@@ -16,7 +16,7 @@ from lser.online.learning import STATUS, Learning
 from lser.online.log import Entry, Event, Log, LogRefusedError, Reader
 from lser.online.outbox import DirectOutbox
 from lser.online.policies import Policy, forget_policies, load_policy
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 BEAT = 0.2  # seconds between looks
 RESTART = 2.0  # seconds at least between two starts of a learner

@@ -10,7 +10,7 @@ from types import FrameType
 
 from lser.online.learning import Learning
 from lser.online.outbox import FolderOutbox
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 LOCK = "learner.lock"
 IDLE = 0.05  # seconds between looks at a log without news

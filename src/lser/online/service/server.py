@@ -88,6 +88,7 @@ def serve(options: Options) -> None:
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=False,  # nobody in front is trusted to say who asks
         timeout_graceful_shutdown=DRAIN,
         timeout_keep_alive=75,
         limit_concurrency=2_000,
@@ -101,7 +102,8 @@ def serve(options: Options) -> None:
         await server.serve()
         watch.cancel()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop where it is
+        runner.run(run())
     if not server.started:
         app.recommender.close()
         raise OSError(f"cannot listen on {options.host}:{options.port}")
