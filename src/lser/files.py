@@ -8,25 +8,39 @@ arrays, each starting at a multiple of 64 and followed by its checksum (XXH3, u6
 import json
 import math
 import os
+import re
 import secrets
+import stat
 import struct
 import zlib
-from collections.abc import Iterator
-from io import BufferedReader
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
 VERSION = 4
+READABLE = (4,)  # from 4 on every version stays; tests/golden/files has one of each
 _PREFIX = struct.Struct("<8sIII")
 _ALIGN = 64
 _PART = 2**22
 _LENGTH = 8  # of a checksum
+_SCRATCH = re.compile(r"\..+\.[0-9a-f]{16}")
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+
+
+class UnknownVersion(ValueError):
+    """A file of a format that this release does not read: there is nothing wrong with the file."""
 
 
 class State(NamedTuple):
@@ -53,35 +67,73 @@ def save(path: str | Path, kind: str, state: State, *, sync: bool = False) -> No
     its file system, and the checksums tell a torn file; with `sync` it is the earlier or the new
     file, whole. Waiting for the disk costs more than all the rest.
     """
-    path = Path(path)
+    asked, path = Path(path), Path(os.path.realpath(path))  # a link stays, its target is replaced
     arrays = {name: _plain(name, array) for name, array in state.arrays.items()}
     listing = [{"name": n, "dtype": a.dtype.str, "shape": a.shape} for n, a in arrays.items()]
     header = json.dumps({"kind": kind, "config": state.config, "arrays": listing}).encode()
     prefix = _PREFIX.pack(MAGIC, VERSION, len(header), zlib.crc32(header))
+    sweep(path.parent, path.name)
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with scratch.open("xb") as file:
-            file.write(prefix + header)
-            for array in arrays.values():
-                file.write(b"\0" * (-file.tell() % _ALIGN))
-                checksum = xxhash.xxh3_64()
-                for part in _parts(array):
-                    checksum.update(part)
-                    file.write(part)
-                file.write(checksum.digest())
+            _lock(file)
+            _write(file, prefix + header, arrays)
+            with suppress(OSError):
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))  # as the earlier file
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(scratch, path)
         if sync:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise type(error)(error.errno, error.strerror, str(asked)) from None
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
 
 
-def load(path: str | Path) -> tuple[str, State]:
-    """Read what `save` wrote; ValueError says why a file cannot be read."""
+def _write(file: BufferedWriter, header: bytes, arrays: dict[str, NDArray[np.generic]]) -> None:
+    file.write(header)
+    for array in arrays.values():
+        file.write(b"\0" * (-file.tell() % _ALIGN))
+        checksum = xxhash.xxh3_64()
+        for part in _parts(array):
+            checksum.update(part)
+            file.write(part)
+        file.write(checksum.digest())
+
+
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what processes that died while saving left in `folder`, of one file or of all.
+
+    Whoever is still writing holds a lock on its scratch file; where there are no such locks,
+    nothing is removed.
+    """
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if not entry.name.startswith(".") or not _SCRATCH.fullmatch(entry.name):
+                continue
+            if name is None or entry.name[1:-17] == name:
+                with suppress(OSError), open(entry.path, "rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(entry.path)
+
+
+def _lock(file: BufferedWriter) -> None:
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def load(path: str | Path, *, mapped: Collection[str] = ()) -> tuple[str, State]:
+    """Read what `save` wrote; ValueError says why a file cannot be read.
+
+    Arrays of the names in `mapped` are checked but stay on the disk, as read-only maps of the file.
+    """
     path = Path(path)
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -89,9 +141,10 @@ def load(path: str | Path) -> tuple[str, State]:
         try:
             arrays = {}
             for entry in header["arrays"]:
-                arrays[str(entry["name"])] = _read_array(path, file, entry, size)
+                name = str(entry["name"])
+                arrays[name] = _read_array(path, file, entry, size, mapped=name in mapped)
             kind, config = str(header["kind"]), header["config"]
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             raise _broken(path, f"its header is malformed ({error!r})") from None
         if file.tell() != size:
             raise _broken(path, f"{size - file.tell()} bytes follow its end")
@@ -122,22 +175,26 @@ def _read_header(path: Path, file: BufferedReader) -> dict[str, Any]:
     if len(prefix) < _PREFIX.size:
         raise _broken(path, "it ends inside its prefix")
     _, version, length, crc = _PREFIX.unpack(prefix)
-    if version != VERSION:
-        raise ValueError(f"{path} has format version {version}; this release reads {VERSION}")
+    if version not in READABLE:
+        known = ", ".join(map(str, READABLE))
+        raise UnknownVersion(f"{path} has format version {version}; this release reads {known}")
     text = file.read(length)
     if len(text) < length or zlib.crc32(text) != crc:
         raise _broken(path, "its header is truncated or corrupted")
-    header = json.loads(text)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, f"its header is not JSON ({error})") from None
     if not isinstance(header, dict):
         raise _broken(path, "its header is not an object")
     return header
 
 
 def _read_array(
-    path: Path, file: BufferedReader, entry: dict[str, object], size: int
+    path: Path, file: BufferedReader, entry: dict[str, object], size: int, *, mapped: bool
 ) -> NDArray[np.generic]:
     name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
-    if dtype not in _DTYPES or not isinstance(shape, list):
+    if dtype not in _DTYPES or not _is_shape(shape):
         raise _broken(path, f"array {name!r} has dtype {dtype!r} and shape {shape!r}")
     gap = -file.tell() % _ALIGN
     if any(file.read(gap)):
@@ -146,14 +203,29 @@ def _read_array(
     length = math.prod(shape) * kind.itemsize
     if file.tell() + length + _LENGTH > size:  # before asking for the memory
         raise _broken(path, f"it ends inside array {name!r}")
-    array = np.empty(shape, kind)
     checksum = xxhash.xxh3_64()
-    for part in _parts(array):
-        file.readinto(part)
-        checksum.update(part)
+    array: NDArray[np.generic]
+    if mapped and length:
+        array = np.memmap(path, kind, "r", file.tell(), tuple(shape))
+        for start in range(0, length, _PART):
+            checksum.update(file.read(min(_PART, length - start)))
+    else:
+        array = np.empty(shape, kind)
+        for part in _parts(array):
+            file.readinto(part)
+            checksum.update(part)
     if file.read(_LENGTH) != checksum.digest():
         raise _broken(path, f"array {name!r} does not match its checksum")
     return array
+
+
+def _is_shape(shape: object) -> TypeGuard[list[int]]:
+    """Whether it is a list of lengths; a negative one would undo the check of the size."""
+    return (
+        isinstance(shape, list)
+        and len(shape) <= 8
+        and all(type(length) is int and 0 <= length < 2**62 for length in shape)
+    )
 
 
 def _plain(name: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -170,7 +242,7 @@ def _parts(array: NDArray[np.generic]) -> Iterator[memoryview]:
         yield whole[start : start + _PART]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until a rename in a folder is on the disk, where the system can say so."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lser.checks import check_shape
 from lser.compiled import kernel
 from lser.types import Float32, Float64, Int64
 
@@ -23,6 +24,14 @@ class Moments:
     def add(self, rows: Float32) -> None:
         """Take in rows (N, dim); columns past `dim` are left alone."""
         _add(self._count, self._mean, self._squares, rows)
+
+    def after(self, rows: Float32) -> Self:
+        """What `add` would make of these statistics, which stay as they are."""
+        moments = type(self)(len(self._mean))
+        moments._count, moments._mean = self._count.copy(), self._mean.copy()
+        moments._squares = self._squares.copy()
+        moments.add(rows)
+        return moments
 
     @property
     def mean(self) -> Float64:
@@ -50,9 +59,19 @@ class Moments:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> Self:
+    def from_arrays(cls, arrays: dict[str, NDArray[np.generic]], dim: int) -> Self:
         """Rebuild from `arrays()`; entries of other names are left alone."""
-        moments = cls(len(arrays["moments_mean"]))
+        moments = cls(dim)
+        check_shape("moments_count", arrays["moments_count"], (1,))
+        for name in ("moments_mean", "moments_squares"):
+            check_shape(name, arrays[name], (dim,))
+            if not np.isfinite(arrays[name].astype(np.float64)).all():
+                raise ValueError(f"{name} holds numbers that are not finite")
+        if (
+            int(arrays["moments_count"][0]) < 0
+            or (arrays["moments_squares"].astype(np.float64) < 0).any()
+        ):
+            raise ValueError("the saved moments are not those of any rows")
         moments._count = arrays["moments_count"].astype(np.int64)
         moments._mean = arrays["moments_mean"].astype(np.float64)
         moments._squares = arrays["moments_squares"].astype(np.float64)

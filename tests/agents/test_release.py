@@ -122,7 +122,7 @@ def test_networks_have_the_release_s_shapes_and_first_numbers():
     assert (gains >= 0).all()
     assert (gains <= 1).all()
     assert abs(float(gains.mean()) - 0.5) < 0.06
-    head = twin.V.weight.abs().max()
+    head = twin.V.weight.detach().abs().max()
     assert float(head) <= 0.1 / np.sqrt(HIDDEN) + 1e-6  # a tenth of nn.Linear's
 
 

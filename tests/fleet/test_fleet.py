@@ -28,7 +28,10 @@ LENGTH = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
 
 def small(memory="lser", agent="ddpg", knobs=None, **changes):
     base = preset("bazaar", memory, agent, scale="quick")
-    base = replace(base, agent=replace(base.agent, **{"hidden": (16, 16), **(knobs or {})}))
+    base = replace(
+        base,
+        agent=replace(base.agent, **{"hidden": (16, 16), "diagnose_every": 3, **(knobs or {})}),
+    )
     sizes = {"sessions": 40, "evaluate_every": 20, "evaluate_sessions": 20, "final_sessions": 40}
     sizes |= {"users": 4, "batch_size": 16, "capacity": 500}
     return replace(base, **{**sizes, **changes})

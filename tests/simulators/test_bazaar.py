@@ -272,3 +272,27 @@ def test_a_number_with_a_fraction_is_no_item() -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match="action must be integers, got dtype float64"):
         env.step(np.float64(1.0))
+
+
+def test_generous_users_click_more_readily_and_random_ctr_stays():
+    bazaar = Bazaar(Params(generosity=2.5))
+    rng = np.random.default_rng(0)
+    users = bazaar.arrive(rng, 20_000)
+    policy = uniformly_random(bazaar, 1)
+    clicks = bazaar.step(users, policy(users), rng).reward / 10
+    by_value = [clicks[users.groups[:, 2] == value].mean() for value in range(8)]
+    assert by_value[-1] > 10 * by_value[0]
+    assert np.all(np.diff(by_value[2:]) > 0)
+    score = play(bazaar, uniformly_random(bazaar, 2), sessions=8_192, seed=3)
+    assert abs(score.ctr - 0.02) < 4 * score.ctr_error + 0.03 * 0.02
+
+
+def test_without_generosity_nothing_moves():
+    bazaar = Bazaar(Params())
+    users = bazaar.arrive(np.random.default_rng(0), 50)
+    slates = bazaar.slates(np.zeros((50, 8), np.float32))
+    interest = bazaar.world.interest(users.personal)
+    with_groups = bazaar.world.appeal(interest, slates, users.groups)
+    assert (with_groups == bazaar.world.appeal(interest, slates)).all()
+    with pytest.raises(ValueError, match="generosity must be at least 0"):
+        Params(generosity=-1)

@@ -8,7 +8,7 @@ from lser.cli.live import Watch
 from lser.experiments import records
 from lser.experiments.experiment import from_json
 from lser.experiments.ready import check
-from lser.experiments.study import Job, Map, Tally, finished
+from lser.experiments.study import Job, Map, Tally, finished, term_as_interrupt
 
 MOST_ERRORS = 3  # failures that are told in full; the others have theirs in their records
 
@@ -21,7 +21,7 @@ def run_jobs(jobs: Sequence[Job], pool: Map) -> int:
     check([from_json(dict(job.experiment)) for job in waiting], Path(jobs[0].folder))
     tally = Tally(waiting)
     if waiting:
-        with Watch(jobs, tally, already=len(jobs) - len(waiting)):
+        with term_as_interrupt(), Watch(jobs, tally, already=len(jobs) - len(waiting)):
             for done in pool.run(waiting, started=tally.started):
                 tally.ended(done)
     _tell(tally.failed)

@@ -27,4 +27,6 @@ def _resume(record: Annotated[Path, tyro.conf.Positional], /) -> int:
     held = records.load(record)
     if held.status == "done":
         raise ValueError(f"{record} is finished; there is nothing to resume")
-    return execute(from_json(held.experiment), record, command=str(held.meta.get("command", "")))
+    every = held.meta.get("checkpoint_seconds", 60.0)  # as the run was started
+    command = str(held.meta.get("command", ""))
+    return execute(from_json(held.experiment), record, command=command, checkpoint_seconds=every)

@@ -72,7 +72,8 @@ def _arguments(
         name: The study.
         scale: quick (a smoke test), medium (separates the cells), or paper (its full length).
         seeds: Seeds per cell, from 0.
-        only: Keep runs whose simulator, label or study contains this text.
+        only: Keep runs whose simulator, label or study contains this text, or one of several
+            with | between them.
         workers: Processes side by side, or of a fleet; 0: as many as cores.
         out: Folder for the records.
         dry_run: List the runs, their memory and an estimate of time, and stop.
@@ -106,7 +107,7 @@ def _study(
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
     processes = Processes(workers) if workers > 0 else Processes()
     jobs = [job_for(experiment, out, command) for experiment in plan(name, scale, seeds)]
-    jobs = [job for job in jobs if only in f"{job.folder}/{job.experiment['label']}"]
+    jobs = [job for job in jobs if _chosen(job, only)]
     if not jobs:
         raise ValueError(f"--only {only!r} leaves no run of {name}")
     if dry_run:
@@ -119,6 +120,11 @@ def _study(
     print(_close(jobs))
     print(f"\ndraw it: lser report {shlex.quote(str(out))} --out report", file=sys.stderr)
     return code
+
+
+def _chosen(job: Job, only: str) -> bool:
+    text = f"{job.folder}/{job.experiment['label']}"
+    return any(part in text for part in only.split("|"))
 
 
 def _close(jobs: list[Job]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic
 import tyro
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
-from lser.cli.outcome import next_commands, score_line, write_csv
+from lser.cli.outcome import next_commands, score_line
 from lser.experiments import records
 from lser.experiments.experiment import (
     AgentParams,
@@ -51,11 +51,13 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     tensorboard: bool = False
     """Log every number of the curve for TensorBoard too (needs TensorBoard)."""
     csv: bool = False
-    """Write the curve as curve.csv beside the record too."""
+    """Write the same numbers as curve.csv into the record's folder."""
     json: bool = False
     """Print the final evaluation as JSON instead of the record's path."""
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
+    again: bool = False
+    """Run anew over a finished record, or over checkpoints that cannot be read."""
 
 
 def train(argv: list[str]) -> int:
@@ -92,6 +94,7 @@ def train(argv: list[str]) -> int:
         csv=options.csv,
         as_json=options.json,
         checkpoint_seconds=options.checkpoint_seconds,
+        again=options.again,
     )
 
 
@@ -104,10 +107,12 @@ def execute(
     csv: bool = False,
     as_json: bool = False,
     checkpoint_seconds: float = 60.0,
+    again: bool = False,
 ) -> int:
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
 
+    from lser.cli.board import Board, Sheet
     from lser.cli.display import RunDisplay
     from lser.experiments.progress import ProgressFile, Status, Watcher
     from lser.experiments.ready import check
@@ -116,12 +121,14 @@ def execute(
     torch.set_num_threads(1)
     check([experiment], folder)
     name = "/".join(experiment.names)
-    run = Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds)
+    run = Run(
+        experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds, again=again
+    )
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
-        from lser.cli.board import Board
-
-        watchers.append(Board(folder))
+        watchers.append(Board(folder, lambda: run.replay.stats()))
+    if csv:
+        watchers.append(Sheet(folder, lambda: run.replay.stats()))
     interrupted = False
     with RunDisplay(name) as show:
 
@@ -134,8 +141,6 @@ def execute(
             run.go(watch)
         except Interrupted:
             interrupted = True
-    if csv:
-        write_csv(folder)
     if interrupted:
         print(f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr)
         return 130

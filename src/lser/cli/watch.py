@@ -57,12 +57,28 @@ def _lines(record: Path, every: float) -> None:
 
 
 def view(folder: Path) -> Group:
-    """The record in three lines: what it is, where it stands, and its curve."""
+    """The record in a few lines: what it is, where it stands, its curve and its critic."""
     record = records.load(folder)
     title = f"{record.simulator} / {record.label} / seed {record.seed}: {record.status}"
     values = [line["metric"] for line in record.curve]
     curve = Text(f"{record.metric} {spark(values)}")
-    return Group(Text(title, style="bold"), Text(where(folder)), curve)
+    parts = [Text(title, style="bold"), Text(where(folder)), curve]
+    if record.curve and (critic := values_of(record.curve[-1])):
+        parts.append(critic)
+    return Group(*parts)
+
+
+def values_of(line: dict[str, float]) -> Text | None:
+    """The critic's values beside what rewards allow, in red where they have left it."""
+    if "value_bound_high" not in line:
+        return None
+    largest = max(line["value_replayed_largest"], line["value_own_largest"])
+    words = (
+        f"values: mean {line['value_replayed_mean']:.4g}, largest {largest:.4g}, possible "
+        f"{line['value_bound_low']:.4g} to {line['value_bound_high']:.4g}; "
+        f"spread over actions {line['value_spread']:.3g}, saturated {line['saturated']:.0%}"
+    )
+    return Text(words, style="bold red" if largest > line["value_bound_high"] else "")
 
 
 def where(folder: Path) -> str:

@@ -42,7 +42,7 @@ class ProgressFile:
         if now - self._written < self._every:
             return
         self._written = now
-        write_json(self._path, summary(status))
+        write_json(self._path, summary(status), sync=False)
 
 
 def summary(status: Status) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from lser import __version__
+from lser.experiments.experiment import from_json, to_json
 from lser.experiments.records import CURVE, EXPERIMENT, FINAL, META, TIMES
+from lser.files import sync_folder
 
 PACKAGES = ("numpy", "numba", "torch", "gymnasium")
 
@@ -28,21 +30,27 @@ class Recorder:
     def __init__(self, folder: Path, experiment: dict[str, Any], command: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.lines = 0
-        self.last_line: dict[str, float] | None = None
+        self.curve: list[str] = []  # its lines
+        part = {"started": _now(), "versions": _versions(), "git_commit": _git_commit()}
         self.meta: dict[str, Any] = {
             "command": command,
-            "versions": _versions(),
-            "git_commit": _git_commit(),
+            **part,
             "machine": _machine(),
-            "started": _now(),
             "finished": None,
             "error": None,
+            "parts": [*_parts(folder), part],
         }
+        self.meta["started"] = self.meta["parts"][0]["started"]
         existing = folder / EXPERIMENT
-        if existing.exists() and json.loads(existing.read_text()) != _plain(experiment):
+        if not existing.exists():
+            write_json(existing, experiment)
+        elif not _same(_read(existing), experiment):
             raise ValueError(f"{folder} holds the record of another experiment")
-        write_json(existing, experiment)
+
+    @property
+    def last_line(self) -> dict[str, float] | None:
+        """The last evaluation."""
+        return json.loads(self.curve[-1]) if self.curve else None
 
     def begin(self, metric: str) -> None:
         """Mark the run as under way."""
@@ -50,22 +58,23 @@ class Recorder:
 
     def append(self, line: dict[str, float]) -> None:
         """Add one evaluation to the curve."""
+        self.curve.append(json.dumps(line))
         with (self.folder / CURVE).open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        self.lines += 1
-        self.last_line = line
+            file.write(self.curve[-1] + "\n")
 
-    def keep(self, lines: int) -> None:
-        """Cut the curve back to its first `lines`: what came later will be run again."""
+    def keep(self, curve: list[str]) -> None:
+        """Continue from this curve: what came later will be run again."""
         path = self.folder / CURVE
-        kept = path.read_text().splitlines()[:lines] if path.exists() else []
-        if len(kept) < lines:
-            raise ValueError(f"{path} has {len(kept)} lines, its checkpoint expects {lines}")
-        scratch = path.with_suffix(".tmp")
-        scratch.write_text("".join(f"{line}\n" for line in kept))
-        os.replace(scratch, path)
-        self.lines = lines
-        self.last_line = json.loads(kept[-1]) if kept else None
+        write_text(path, "".join(f"{line}\n" for line in curve))
+        self.curve = list(curve)
+
+    def begin_anew(self) -> None:
+        """Forget an earlier run of the same experiment."""
+        for name in (FINAL, TIMES):
+            (self.folder / name).unlink(missing_ok=True)
+        self.meta["parts"] = self.meta["parts"][-1:]
+        self.meta["started"] = self.meta["parts"][0]["started"]
+        self.keep([])
 
     def pause(self) -> None:
         """Mark the run as stopped on request; it can be resumed."""
@@ -79,6 +88,7 @@ class Recorder:
         self, final: dict[str, float], times: dict[str, float], memory: dict[str, float]
     ) -> None:
         """Write the final evaluation, where the time went, and the memory's own numbers."""
+        write_text(self.folder / CURVE, "".join(f"{line}\n" for line in self.curve))
         write_json(self.folder / FINAL, {**final, "memory": memory})
         write_json(self.folder / TIMES, times)
         self._status("done", finished=_now())
@@ -88,15 +98,51 @@ class Recorder:
         write_json(self.folder / META, self.meta)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, sync: bool = True) -> None:
     """Write `value` so that a reader sees the old file or the new one, never half of it."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(json.dumps(value, indent=1) + "\n")
+    write_text(path, json.dumps(value, indent=1) + "\n", sync=sync)
+
+
+def write_text(path: Path, text: str, *, sync: bool = True) -> None:
+    """Replace a file of a record; with `sync` a loss of power leaves the old or the new one too."""
+    scratch = path.with_name(f".{path.name}.tmp")  # one name: a record has one owner
+    with scratch.open("w") as file:
+        file.write(text)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
     os.replace(scratch, path)
+    if sync:
+        sync_folder(path.parent)
 
 
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+
+
+def _parts(folder: Path) -> list[dict[str, Any]]:
+    """When, and with which versions, the earlier parts of a run were carried out."""
+    try:
+        meta = _read(folder / META)
+    except (OSError, ValueError):
+        return []
+    parts = meta.get("parts") if isinstance(meta, dict) else None
+    listed = parts if isinstance(parts, list) else []
+    return [part for part in listed if isinstance(part, dict) and "started" in part]
+
+
+def _same(held: Any, experiment: dict[str, Any]) -> bool:
+    """Whether a record is of this experiment; a setting that is newer than it has its default."""
+    plain = json.loads(json.dumps(experiment))
+    if held == plain:
+        return True
+    try:
+        return bool(json.loads(json.dumps(to_json(from_json(dict(held))))) == plain)
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def _now() -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lser.experiments.owner import owned
+
 EXPERIMENT, META, CURVE = "experiment.json", "meta.json", "curve.jsonl"
 FINAL, TIMES = "final.json", "times.json"
 PACKED = "*.jsonl.gz"
@@ -66,7 +68,7 @@ class Record:
 
     @property
     def status(self) -> str:
-        """``"running"``, ``"stopped"``, ``"done"``, ``"failed"`` or ``"damaged"``."""
+        """``"running"``, ``"stopped"``, ``"done"``, ``"failed"``, ``"died"`` or ``"damaged"``."""
         return str(self.meta.get("status", "running"))
 
     @property
@@ -95,11 +97,18 @@ def load(path: Path | str) -> Record:
     record = Record(
         path=folder,
         experiment=_read(folder / EXPERIMENT) or {},
-        meta=_read(folder / META) or {},
+        meta=_with_status(_read(folder / META) or {}, folder),
         curve=_read_lines(folder / CURVE),
         final=final,
     )
     return _checked(record)
+
+
+def _with_status(meta: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What is ``"running"`` without a process that owns the folder has died."""
+    if meta.get("status", "running") == "running" and not owned(folder):
+        return {**meta, "status": "died"}
+    return meta
 
 
 def find(root: Path | str) -> list[Record]:

@@ -8,18 +8,26 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from lser import files
+from lser.checks import check_number
+from lser.experiments import records
 from lser.experiments.build import Built, build
 from lser.experiments.experiment import Experiment, to_json
+from lser.experiments.owner import Owner
 from lser.experiments.progress import Status, Watcher
 from lser.experiments.recording import Recorder
 from lser.experiments.signals import Signals
 from lser.files import State
 from lser.training import Evaluation, Progress, Step, Traffic, evaluate, train
 from lser.training import checkpoint as checkpoints
+from lser.training.checkpoint import Checkpoints
 from lser.training.evaluate import metric_of
 
 CHECKPOINTS = "checkpoints"
 AGENT = "agent"
+STOPS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 class Interrupted(Exception):
@@ -36,10 +44,23 @@ class Run:
         *,
         command: str = "",
         checkpoint_seconds: float = 60.0,
+        again: bool = False,
     ) -> None:
         self.experiment = experiment
         self.folder = folder
-        self.checkpoint_seconds = checkpoint_seconds
+        self.checkpoint_seconds = check_number("checkpoint_seconds", checkpoint_seconds, low=0.0)
+        self.owner = Owner(folder)
+        try:
+            self._set_up(command, again)
+        except BaseException:
+            self.owner.release()
+            raise
+
+    def _set_up(self, command: str, again: bool) -> None:
+        experiment, folder = self.experiment, self.folder
+        if is_done(folder) and not again:
+            Recorder(folder, to_json(experiment), command)  # of another experiment? it says so
+            raise ValueError(f"{folder} is finished; --again runs it anew, over this record")
         self.built: Built = build(experiment)
         self.traffic = Traffic(self.built.env, experiment.horizon)
         self.progress = Progress()
@@ -50,7 +71,13 @@ class Run:
         self._spent = 0.0  # seconds of earlier parts
         self._cpu = 0.0
         self.replay = self.built.replay
-        self._continue()
+        self.recorder.meta["checkpoint_seconds"] = self.checkpoint_seconds
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS)
+        if again:
+            self.checkpoints.clear()
+            self.recorder.begin_anew()
+        else:
+            self._continue()
 
     def go(self, watch: Watcher | None = None) -> None:
         """Train to the end; raises Interrupted after a clean stop on SIGINT or SIGTERM."""
@@ -63,6 +90,8 @@ class Run:
         except BaseException as error:
             self.recorder.fail(error)
             raise
+        finally:
+            self.owner.release()
 
     def begin(self) -> None:
         """Start the clocks and mark the record as under way."""
@@ -120,18 +149,21 @@ class Run:
     def evaluate_if_due(self) -> None:
         """Add a point to the curve when it is time."""
         if self.evaluation_due:
-            self.evaluation()()
+            self.evaluation()({})
 
-    def evaluation(self) -> Callable[[], None]:
-        """The evaluation that is due, as work to be done now or later; it counts as done."""
+    def evaluation(self) -> Callable[[dict[str, float]], None]:
+        """The evaluation that is due, as work to be done now or later; it counts as done.
+
+        The work takes what became known of the critic's values in the meantime.
+        """
         experiment = self.experiment
         counts, signals = self._counts(), self.signals.line(self.progress)
         every = experiment.evaluate_every
         self._next_evaluation = (self.progress.sessions // every + 1) * every
 
-        def work() -> None:
+        def work(values: dict[str, float]) -> None:
             result = self._evaluate(experiment.evaluate_sessions, self.built.seeds.evaluation)
-            self.recorder.append({**counts, **_scores(result), **signals})
+            self.recorder.append({**counts, **_scores(result), **signals, **values})
             threshold = experiment.intervention
             if threshold is not None and result.metric >= threshold:
                 self.intervene()
@@ -176,12 +208,13 @@ class Run:
     def finish(self) -> None:
         """Evaluate at length, keep the agent, and complete the record."""
         result = self._evaluate(self.experiment.final_sessions, self.built.seeds.final)
+        files.sweep(self.folder / AGENT)
         checkpoints.save(self.folder / AGENT, 0, self.built.agent.state_dict())
         times = {**self.progress.times, "wall": self._elapsed(), "cpu": self._cpu_seconds()}
         final = {**self._counts(), **_scores(result), **self.signals.line(self.progress)}
         self.recorder.finish(final, times, self.replay.stats())
-        for path in (self.folder / CHECKPOINTS).glob("*.lser"):
-            path.unlink()
+        self.checkpoints.clear()
+        self.owner.release()
 
     def checkpoint(self) -> Path:
         """Write everything needed to continue exactly here."""
@@ -193,17 +226,20 @@ class Run:
             "progress": asdict(self.progress),
             "sums": self.signals.sums,
             "next_evaluation": self._next_evaluation,
-            "lines": self.recorder.lines,
+            "curve": self.recorder.curve,
             "spent": self._elapsed(),
             "cpu": self._cpu_seconds(),
         }
-        return checkpoints.save(self.folder / CHECKPOINTS, self.progress.steps, tree)
+        return self.checkpoints.save(self.progress.steps, tree)
 
     def _continue(self) -> None:
         """Take up the newest whole checkpoint, if there is one, or start from nothing."""
-        tree = checkpoints.load_latest(self.folder / CHECKPOINTS)
+        try:
+            tree = self.checkpoints.latest()
+        except ValueError as error:
+            raise ValueError(f"{error}; --again starts from nothing, over this record") from None
         if tree is None:
-            self.recorder.keep(0)
+            self.recorder.keep([])
             return
         self.built.agent.load_state_dict(tree["agent"])
         replay = tree["replay"]
@@ -214,7 +250,7 @@ class Run:
         self.signals.sums = tree["sums"]
         self._next_evaluation = tree["next_evaluation"]
         self._spent, self._cpu = tree["spent"], tree["cpu"]
-        self.recorder.keep(tree["lines"])
+        self.recorder.keep(tree["curve"])
 
 
 def _scores(result: Evaluation) -> dict[str, float]:
@@ -231,9 +267,16 @@ def run(
     watch: Watcher | None = None,
     command: str = "",
     checkpoint_seconds: float = 60.0,
+    again: bool = False,
 ) -> None:
-    """Run (or continue) `experiment` in `folder`."""
-    Run(experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds).go(watch)
+    """Run (or continue) `experiment` in `folder`; a finished record only if it is to be `again`."""
+    every = checkpoint_seconds
+    Run(experiment, folder, command=command, checkpoint_seconds=every, again=again).go(watch)
+
+
+def is_done(folder: Path) -> bool:
+    """Whether `folder` holds a finished record."""
+    return (folder / records.EXPERIMENT).exists() and records.read(folder).status == "done"
 
 
 @contextmanager
@@ -247,7 +290,7 @@ def stop_flag() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
 
     try:
-        previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+        previous = {s: signal.signal(s, note) for s in STOPS}
     except ValueError:  # not in the main thread: signals are not ours to catch
         yield lambda: False
         return

@@ -3,8 +3,11 @@
 import multiprocessing
 import os
 import re
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from json import dumps
@@ -42,6 +45,7 @@ class Map(Protocol):
 
 def work(job: Job) -> None:
     """Carry out one job, in this process; progress is left in its folder."""
+    end_with_parent()
     import torch  # here: the parent plans and watches without it
 
     from lser.experiments.run import run
@@ -50,6 +54,39 @@ def work(job: Job) -> None:
     folder = Path(job.folder)
     watch = progress.ProgressFile(folder)
     run(from_json(dict(job.experiment)), folder, watch=watch, command=job.command)
+
+
+def end_with_parent() -> None:
+    """Let SIGTERM stop this process, with a checkpoint, when the one that started it is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="end with parent").start()
+
+
+@contextmanager
+def term_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end what is inside as Ctrl-C does: workers stop with checkpoints."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
+    try:
+        before = {number: signal.signal(number, interrupt) for number in numbers}
+    except ValueError:  # not in the main thread: signals are not ours to catch
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ The learner's process and its crews take turns by messages:
     Close    -> Close          finished runs completed, the others marked as stopped
 """
 
+import logging
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from lser.agents.learner import Learner, Member
@@ -32,6 +34,8 @@ from lser.experiments.study import Job
 from lser.fleet.board import Board, Shape
 from lser.fleet.seat import Seat
 from lser.types import Float32
+
+log = logging.getLogger("lser")
 
 States = dict[int, dict[str, Any]]  # of learners, by slot
 
@@ -120,13 +124,18 @@ class Crew:
         self.closed = False
 
     def _seat(self, job: Job) -> Seat | None:
-        run = Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command)
+        try:
+            run = Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command)
+        except ValueError as error:  # another owner, or checkpoints that cannot be read
+            log.warning("%s", error)
+            return None
         run.recorder.meta["engine"] = f"fleet on {self._device}"
         try:
             seat = Seat(run, ProgressFile(Path(job.folder), every=5.0))
             seat.open()
         except Exception as error:
             run.recorder.fail(error)
+            run.owner.release()
             return None
         return seat
 
@@ -148,6 +157,7 @@ class Crew:
 
     def answer(self, message: Any) -> list[Any]:
         """Do what a message asks for at once, and queue the rest; the replies so far."""
+        self._note_values()
         match message:
             case Prepare():
                 self._held, self._unready = False, True
@@ -165,6 +175,12 @@ class Crew:
                 self._close(message)
                 return [Close({})]
         return self._ready_if_done()
+
+    def _note_values(self) -> None:
+        for seat in self.seats:
+            if seat is not None and not np.isnan(self.board.values[seat.slot, 0]):
+                seat.note(self.board.values[seat.slot].tolist())
+                self.board.values[seat.slot] = np.nan
 
     @property
     def busy(self) -> bool:
@@ -210,6 +226,7 @@ class Crew:
     def _fail(self, seat: Seat, error: BaseException) -> None:
         seat.running = False
         seat.run.recorder.fail(error)
+        seat.run.owner.release()
         self._completed.add(seat.slot)
         self.board.due[seat.slot] = self.board.running[seat.slot] = 0
 
@@ -233,7 +250,7 @@ class Crew:
             self._tasks.append((seat, self._step_of(seat)))
 
     def _step_of(self, seat: Seat) -> Iterator[None]:
-        seat.act(self.board.actions[seat.slot].copy(), self.board.values[seat.slot])
+        seat.act(self.board.actions[seat.slot].copy())
         if seat.settled:
             self._go_on(seat)
         yield
@@ -318,6 +335,7 @@ class Crew:
         self.closed = True
         for seat in self._running():
             seat.run.recorder.pause()
+            seat.run.owner.release()
 
 
 def _joined(seat: Seat) -> Joined:

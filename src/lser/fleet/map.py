@@ -14,7 +14,7 @@ from pathlib import Path
 from lser.experiments import records
 from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.recording import write_json
-from lser.experiments.study import Done, Job, finished, one_thread
+from lser.experiments.study import Done, Job, end_with_parent, finished, one_thread
 
 STACKED = ("ddpg", "td3", "sac")
 
@@ -97,6 +97,7 @@ def run_fleet(
     jobs: Sequence[Job], device: str, workers: int, deadline: float, checkpoint_seconds: float
 ) -> None:
     """Carry out the jobs of one fleet, with this process as its learner, until `deadline`."""
+    end_with_parent()
     import torch  # here: the parent plans and watches without it
 
     from lser.experiments.run import stop_flag

@@ -5,6 +5,7 @@ and what to do with TD errors, in terms of slots. `Memory` is both for the memor
 package; others need only keep the `Replay` protocol.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -21,6 +22,7 @@ from lser.replay.store import Storage, Store
 from lser.types import Batch, Bool, Float32, Float64, Int64
 
 Arrays = dict[str, Any]
+Step = Callable[[], object]
 _NO_LABELS: Int64 = np.empty(0, np.int64)
 _NO_ENDS: Bool = np.empty(0, np.bool_)
 
@@ -35,12 +37,49 @@ class Block(NamedTuple):
     streams: Int64  # (N,) who took it
 
 
+class Commit:
+    """The steps that change a memory, in order; each gives the same when it is done twice.
+
+    An exception that a signal handler raises may come between any two of them, or in the middle
+    of one. What is left is then done before the memory is used again.
+    """
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self._steps = steps
+        self._done = 0
+
+    def __call__(self) -> None:
+        """Do what is left."""
+        while self._done < len(self._steps):
+            self._steps[self._done]()
+            self._done += 1
+
+
+class Rewind:
+    """Takes back what a call has changed that was broken off: the generator, and counts."""
+
+    def __init__(self, memory: "Memory", *names: str) -> None:
+        self._memory = memory
+        self._rng = memory.rng.bit_generator.state
+        self._counts = {name: getattr(memory, name) for name in names}
+
+    def __call__(self) -> None:
+        """Take it back."""
+        self._memory.rng.bit_generator.state = self._rng
+        for name, value in self._counts.items():
+            setattr(self._memory, name, value)
+
+
 class Memory:
     """Rows, ids, one lock and one file format; what is kept and drawn is the subclass's.
 
     A subclass names its `KIND` and its `Params`, and overrides what differs of `begin`, `insert`,
     `draw`, `feedback`, `own_stats`, `own_state` and `restore`; all run under the lock, so one
     thread may write while another samples. Every random choice comes from `self.rng`.
+
+    A call that an exception ends, of an allocation or of a signal handler at any moment, leaves
+    the memory as before or as after it: `insert` and `feedback` work out everything first and then
+    `commit` the changes; a `draw` that changes more than the generator first calls `rewind`.
 
     Made with ``storage="none"`` it is a rule without rows, for a library that keeps transitions
     in a storage of its own: `place` says which slots newcomers take, `pick` which to replay, and
@@ -52,6 +91,7 @@ class Memory:
     follows_sessions: ClassVar[bool] = False
     reads_rows: ClassVar[bool] = False  # a rule that cannot do without rows of its own
     stale = False  # codes have changed: `refile` before the next call
+    _unfinished: Step | None = None  # of a call that was broken off
 
     def __init__(
         self,
@@ -111,12 +151,16 @@ class Memory:
             ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
         block = Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels)
         with self._lock:
+            self.settle()
             return self.noted(self.insert(block))
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions; `query` is the current observation, (O,)."""
         with self._lock:
-            return self.replay(self._size(batch_size), query)
+            self.settle()
+            batch = self.replay(self._size(batch_size), query)
+            self._unfinished = None
+            return batch
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:
         """Report signed TD errors of sampled transitions; ids no longer held are skipped."""
@@ -124,6 +168,7 @@ class Memory:
             return
         names, errors = check_feedback(ids, td_errors)
         with self._lock:
+            self.settle()
             slots = self.store.slots(names)
             self.feedback(slots[slots >= 0], errors[slots >= 0])
 
@@ -133,6 +178,7 @@ class Memory:
     def stats(self) -> dict[str, float]:
         """How full it is, how much was ever written, and the memory's own numbers."""
         with self._lock:
+            self.settle()
             return {
                 "size": float(len(self)),
                 "capacity": float(self.capacity),
@@ -157,14 +203,17 @@ class Memory:
         nothing = np.empty((n, 0), np.float32)
         block = Block(nothing, seen, gains, ends, stream_labels(streams, n))
         with self._lock:
+            self.settle()
             ids = self.noted(self.insert(block))
         return last_of_each(np.where(ids >= 0, ids % self.capacity, -1))
 
     def pick(self, batch_size: int, query: ArrayLike | None = None) -> tuple[Int64, Float32]:
         """The slots to replay and their importance weights."""
         with self._lock:
+            self.settle()
             size = self._size(batch_size)
             slots, weights = self.combined(size, query)
+            self._unfinished = None
         return slots, np.ones(size, np.float32) if weights is None else weights
 
     def report(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
@@ -172,6 +221,7 @@ class Memory:
         names, errors = check_feedback(slots, td_errors)
         inside = (names >= 0) & (names < self.capacity)
         with self._lock:
+            self.settle()
             inside[inside] = self.store.ids[names[inside]] >= 0
             self.feedback(names[inside], errors[inside])
 
@@ -197,6 +247,24 @@ class Memory:
         if weights is not None:
             weights = np.concatenate((weights, np.ones(len(held), np.float32)))
         return np.concatenate((slots, held)), weights
+
+    # Calls that are broken off
+
+    def commit(self, *steps: Step) -> None:
+        """Change the memory by `steps`, each of which gives the same when it is done twice."""
+        self._unfinished = commit = Commit(steps)
+        commit()
+        self._unfinished = None
+
+    def rewind(self, *names: str) -> None:
+        """From here on, an exception takes the generator and these attributes back."""
+        self._unfinished = Rewind(self, *names)
+
+    def settle(self) -> None:
+        """Finish, or take back, what an exception left of an earlier call."""
+        if self._unfinished is not None:
+            self._unfinished()
+            self._unfinished = None
 
     # What a memory says for itself
 
@@ -233,6 +301,7 @@ class Memory:
 
     def state(self) -> State:
         """Everything needed to continue exactly where it stands, the rng included."""
+        self.settle()
         store = self.store.state()
         own, arrays = self.own_state()
         config: dict[str, object] = {

@@ -2,10 +2,12 @@
 
 A stream is a sequence of users, one after the other; a session ends at a row with `terminated` or
 `truncated` set. Only open sessions are remembered, so streams may come and go. A session that
-reaches `limit` steps is handed over as if it had ended, so that a stream without ends does not
-grow for ever.
+reaches `limit` steps is handed over as if it had ended, and of too many open ones those open for
+longest are given up, so that neither streams without ends nor users who just leave grow for ever.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from lser.checks import check_fraction
 from lser.types import Bool, Float32, Float64, Int64
 
+_FEWEST = 1_000  # open sessions that even a small memory follows
 _LIMIT = 10_000  # steps after which a session counts as ended
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -36,28 +39,54 @@ def stream_labels(streams: ArrayLike | None, rows: int) -> Int64:
 
 
 class Sessions:
-    """The open session of every stream."""
+    """The open session of every stream: at most `most` of them, the longest open are given up."""
 
     def __init__(self, limit: int) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
         self.limit = limit
+        self.most = max(limit, _FEWEST)
         self._open: dict[int, tuple[list[int], list[float]]] = {}
 
     def follow(self, streams: Int64, ids: Int64, reward: Float32, ended: Bool) -> list[Session]:
         """Add a block's rows to their streams, in order; returns the sessions that are over."""
+        over, change = self.following(streams, ids, reward, ended)
+        change()
+        return over
+
+    def following(
+        self, streams: Int64, ids: Int64, reward: Float32, ended: Bool
+    ) -> tuple[list[Session], Callable[[], None]]:
+        """What `follow` would return, and what does it: the same when done twice."""
         over: list[Session] = []
+        news: dict[int, _News] = {}
         rows = zip(streams.tolist(), ids.tolist(), reward.tolist(), ended.tolist(), strict=True)
         for stream, identity, gain, end in rows:
-            steps = self._open.get(stream)
+            steps = news.get(stream)
             if steps is None:
-                steps = self._open[stream] = ([], [])
-            steps[0].append(identity)
-            steps[1].append(gain)
-            if end or len(steps[0]) >= self.limit:
-                del self._open[stream]
-                over.append(Session(np.array(steps[0]), np.array(steps[1], dtype=np.float32)))
-        return over
+                before = self._open.get(stream)
+                steps = news[stream] = _News(before, 0 if before is None else len(before[0]))
+            elif steps.over:  # a new session is the youngest
+                del news[stream]
+                steps = news[stream] = _News(None, 0)
+            steps.ids.append(identity)
+            steps.reward.append(gain)
+            if end or steps.length + len(steps.ids) >= self.limit:
+                steps.over = True
+                over.append(steps.session())
+        return over, partial(self._take, news)
+
+    def _take(self, news: "dict[int, _News]") -> None:
+        for stream, steps in news.items():
+            if steps.over or steps.before is None:
+                self._open.pop(stream, None)
+            if not steps.over:
+                ids, reward = steps.before or ([], [])
+                ids[steps.length :] = steps.ids
+                reward[steps.length :] = steps.reward
+                self._open[stream] = (ids, reward)
+        while len(self._open) > self.most:
+            self._open.pop(next(iter(self._open)))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The open sessions as named arrays, for a memory's `state()`."""
@@ -73,14 +102,37 @@ class Sessions:
     def from_arrays(cls, limit: int, arrays: dict[str, NDArray[np.generic]]) -> Self:
         """Rebuild from `arrays()`; entries of other names are left alone."""
         sessions = cls(limit)
-        ids = arrays["session_ids"].tolist()
-        reward = arrays["session_reward"].tolist()
-        first = 0
+        names = ("session_stream", "session_length", "session_ids")
+        if any(arrays[name].dtype != np.int64 or arrays[name].ndim != 1 for name in names):
+            raise ValueError("the saved sessions are not named by vectors of integers")
+        ids, reward = arrays["session_ids"].tolist(), arrays["session_reward"].tolist()
         streams, lengths = arrays["session_stream"].tolist(), arrays["session_length"].tolist()
+        whole = len(ids) == len(reward) == sum(lengths) and len(streams) == len(set(streams))
+        if not whole or min(lengths, default=1) < 1 or min(ids, default=-1) < -1:
+            raise ValueError("the saved sessions do not fit each other")
+        if not np.isfinite(arrays["session_reward"].astype(np.float64)).all():
+            raise ValueError("the saved sessions hold rewards that are not finite")
+        first = 0
         for stream, length in zip(streams, lengths, strict=True):
             sessions._open[stream] = (ids[first : first + length], reward[first : first + length])
             first += length
         return sessions
+
+
+class _News:
+    """What a block adds to a stream's session, of which `before` holds `length` steps."""
+
+    def __init__(self, before: tuple[list[int], list[float]] | None, length: int) -> None:
+        self.before, self.length = before, length
+        self.ids: list[int] = []
+        self.reward: list[float] = []
+        self.over = False
+
+    def session(self) -> Session:
+        """All its steps."""
+        ids, reward = self.before or ([], [])
+        ids, reward = ids[: self.length] + self.ids, reward[: self.length] + self.reward
+        return Session(np.array(ids), np.array(reward, dtype=np.float32))
 
 
 def discounted_returns(reward: Float32, discount: float) -> Float64:
@@ -96,58 +148,66 @@ def discounted_returns(reward: Float32, discount: float) -> Float64:
 class Returns:
     """Order keys that come late: the discounted returns of the sessions that end."""
 
-    def __init__(self, discount: float) -> None:
+    def __init__(self, discount: float, capacity: int) -> None:
         self.discount = check_fraction("discount", discount)
+        self.capacity = capacity
         self._sessions = Sessions(_LIMIT)
-        self._slots: dict[int, int] = {}  # of the transitions of open sessions, by id
+        self._sessions.most = max(capacity, _FEWEST)
 
-    def follow(
-        self, streams: Int64, ids: Int64, slots: Int64, reward: Float32, ended: Bool
-    ) -> tuple[Int64, Int64, Float32]:
-        """Add a block; returns slots, ids and returns of the transitions whose sessions ended.
+    def following(
+        self, streams: Int64, ids: Int64, reward: Float32, ended: Bool
+    ) -> tuple[tuple[Int64, Int64, Float32], Callable[[], None]]:
+        """Slots, ids and returns of what a block completes; and what takes the block in.
 
         Dropped transitions (id -1) have no key of their own but count in the others' returns.
         """
-        self._slots.update(zip(ids.tolist(), slots.tolist(), strict=True))
-        over = self._sessions.follow(streams, ids, reward, ended)
-        late = [i for session in over for i in session.ids.tolist()]
+        over, change = self._sessions.following(streams, ids, reward, ended)
+        late = np.concatenate([np.empty(0, np.int64), *(session.ids for session in over)])
         keys = [discounted_returns(session.reward, self.discount) for session in over]
         merged = np.concatenate([np.empty(0), *keys]).clip(-_LARGEST, _LARGEST)
-        at = [self._slots.pop(i) if i >= 0 else -1 for i in late]
-        return np.array(at, np.int64), np.array(late, np.int64), merged.astype(np.float32)
+        slots = np.where(late >= 0, late % self.capacity, -1)
+        return (slots, late, merged.astype(np.float32)), change
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The open sessions as named arrays, for a memory's `state()`."""
-        sessions = self._sessions.arrays()
-        slots = [self._slots[i] if i >= 0 else -1 for i in sessions["session_ids"].tolist()]
-        return {**sessions, "session_slots": np.array(slots, np.int64)}
+        return self._sessions.arrays()
 
-    @classmethod
-    def from_arrays(cls, discount: object, arrays: dict[str, NDArray[np.generic]]) -> Self:
-        """Rebuild from `arrays()`."""
-        returns = cls(check_fraction("discount", discount))
+    def restored(self, arrays: dict[str, NDArray[np.generic]]) -> Self:
+        """The same with the sessions of `arrays()`."""
+        returns = type(self)(self.discount, self.capacity)
         returns._sessions = Sessions.from_arrays(_LIMIT, arrays)
-        ids, slots = arrays["session_ids"].tolist(), arrays["session_slots"].tolist()
-        returns._slots = dict(zip(ids, slots, strict=True))
+        returns._sessions.most = self._sessions.most
         return returns
 
 
 class Tails:
-    """The id of the newest step of every open session, by stream."""
+    """The id of the newest step of every open session, by stream: of at most `most` streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = max(most, _FEWEST)
         self._last: dict[int, int] = {}
 
-    def follow(self, streams: Int64, ids: Int64, ended: NDArray[np.bool_]) -> Int64:
-        """Take in a block; returns the id before each of its rows in its session, or -1."""
+    def following(
+        self, streams: Int64, ids: Int64, ended: NDArray[np.bool_]
+    ) -> tuple[Int64, Callable[[], None]]:
+        """The id before each of a block's rows in its session, or -1; and what takes them in."""
         previous = []
+        news: dict[int, int] = {}  # -1: over
         for stream, identity, end in zip(
             streams.tolist(), ids.tolist(), ended.tolist(), strict=True
         ):
-            previous.append(self._last.pop(stream, -1))
-            if not end:
+            before = news.pop(stream, None)
+            previous.append(self._last.get(stream, -1) if before is None else before)
+            news[stream] = -1 if end else identity
+        return np.array(previous, dtype=np.int64), partial(self._take, news)
+
+    def _take(self, news: dict[int, int]) -> None:
+        for stream, identity in news.items():
+            self._last.pop(stream, None)
+            if identity >= 0:
                 self._last[stream] = identity
-        return np.array(previous, dtype=np.int64)
+        while len(self._last) > self.most:
+            self._last.pop(next(iter(self._last)))
 
     def array(self) -> Int64:
         """The open sessions as pairs of stream and id, (streams, 2)."""
@@ -155,4 +215,8 @@ class Tails:
 
     def restore(self, pairs: NDArray[np.generic]) -> None:
         """Continue from what `array` returned."""
+        if pairs.dtype != np.int64 or pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ValueError(f"tails has shape {pairs.shape} of {pairs.dtype}")
+        if (pairs[:, 1].astype(np.int64) < 0).any():
+            raise ValueError("tails names steps that no session can have")
         self._last = {int(stream): int(identity) for stream, identity in pairs.tolist()}

@@ -1,5 +1,8 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeGuard
 
@@ -12,9 +15,11 @@ from lser.files import State
 from lser.types import Batch, Bool, Float32, Int64
 
 Storage = Literal["memory", "memmap", "none"]
+Write = Callable[[], None]  # changes the store all at once
 Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kernels take it
 _LARGEST = np.finfo(np.float32).max
 _LINE = 16  # float32 in a cache line
+_PART = 1 << 16  # rows
 _AHEAD = 16  # rows; measured: 8 to 32 are alike
 
 
@@ -155,35 +160,41 @@ class Store:
 
     def put(self, slots: Int64, rows: Float32) -> Int64:
         """Write packed rows into slots; of a slot named twice the last stays. Returns their ids."""
-        ids: Int64 = np.arange(self.written, self.written + len(rows)) * self.capacity + slots
-        fresh = np.unique(slots[self.ids[slots] < 0])
-        self.rows[slots] = rows
-        self.ids[slots] = ids
-        self.counts += len(fresh), len(rows)
+        ids, write = self.putting(slots, rows)
+        write()
         return ids
+
+    def putting(self, slots: Int64, rows: Float32) -> tuple[Int64, Write]:
+        """What `put` would return, and what does it: at once, and the same when done twice."""
+        ids: Int64 = np.arange(self.written, self.written + len(rows)) * self.capacity + slots
+        fresh = len(np.unique(slots[self.ids[slots] < 0]))
+        return ids, self._writing(slots, rows, ids, len(self) + fresh, self.written + len(rows))
 
     def append(self, rows: Float32) -> Int64:
         """Write packed rows in ring order, over the oldest; returns their ids.
 
         A block larger than the capacity leaves its last `capacity` rows.
         """
-        writes = np.arange(self.written, self.written + len(rows))
-        ids: Int64 = writes * self.capacity + writes % self.capacity
-        kept, keep = ids[-self.capacity :], rows[-self.capacity :]
-        start = int(kept[0]) % self.capacity if len(kept) else 0
-        first = min(len(keep), self.capacity - start)  # before the ring wraps
-        self.rows[start : start + first] = keep[:first]
-        self.ids[start : start + first] = kept[:first]
-        self.rows[: len(keep) - first] = keep[first:]
-        self.ids[: len(keep) - first] = kept[first:]
-        written = self.written + len(rows)
-        self.counts[:] = min(written, self.capacity), written
+        ids, write = self.appending(rows)
+        write()
         return ids
 
+    def appending(self, rows: Float32) -> tuple[Int64, Write]:
+        """What `append` would return, and what does it: at once, and the same when done twice."""
+        writes = np.arange(self.written, self.written + len(rows))
+        slots = writes % self.capacity
+        ids: Int64 = writes * self.capacity + slots
+        keep, written = np.s_[-self.capacity :], self.written + len(rows)
+        held = min(written, self.capacity)
+        return ids, self._writing(slots[keep], rows[keep], ids[keep], held, written)
+
+    def _writing(self, slots: Int64, rows: Float32, ids: Int64, held: int, written: int) -> Write:
+        arrays = (self.rows, self.ids, self.counts, slots, np.ascontiguousarray(rows), ids)
+        return partial(write_rows, *arrays, held, written)
+
     def forget(self, slots: Int64) -> None:
-        """Empty distinct slots."""
-        self.counts[0] -= np.count_nonzero(self.ids[slots] >= 0)
-        self.ids[slots] = -1
+        """Empty slots."""
+        empty_slots(self.ids, self.counts, slots)
 
     def batch(self, slots: Int64, weights: Float32 | None = None) -> Batch:
         """Gather the rows of `slots` once."""
@@ -240,7 +251,8 @@ class Store:
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
         else:
-            store.rows[: len(ids)] = rows
+            for first in range(0, len(ids), _PART):  # a map need not fit into memory
+                store.rows[first : min(first + _PART, len(ids))] = rows[first : first + _PART]
         store.ids[: len(ids)] = ids
         store.counts[:] = np.count_nonzero(ids >= 0), written
         return store
@@ -254,8 +266,23 @@ class Store:
         if path is None:
             raise ValueError("path=None: storage='memmap' needs the path of a new file")
         if path.exists():
-            raise ValueError(f"path={str(path)!r} exists; the rows need a new file")
-        return np.memmap(path, np.float32, "w+", shape=shape)
+            raise ValueError(
+                f"path={str(path)!r} exists; the rows need a new file (what a memory held when its "
+                "process ended is in the file that `save` wrote, not in its rows)"
+            )
+        return _mapped(path, shape)
+
+
+def _mapped(path: Path, shape: tuple[int, int]) -> Float32:
+    """A new file for rows, whose place on the disk is reserved: writing to a map cannot fail."""
+    try:
+        with path.open("xb") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(4 * shape[0] * shape[1], 1))
+        return np.memmap(path, np.float32, "r+", shape=shape)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _check_ids(ids: Int64, capacity: int, written: int) -> None:
@@ -334,6 +361,32 @@ def gather(
             flags[0, k] = kept[slot, width - 2] != 0
             flags[1, k] = kept[slot, width - 1] != 0
             ids[k] = held[slot]
+
+
+@kernel
+def empty_slots(held: Int64, counts: Int64, slots: Int64) -> None:
+    """Forget what `slots` hold, and count: one call, so that nothing comes between."""
+    for k in range(len(slots)):
+        counts[0] -= held[slots[k]] >= 0
+        held[slots[k]] = -1
+
+
+@kernel
+def write_rows(
+    kept: Float32,
+    held: Int64,
+    counts: Int64,
+    slots: Int64,
+    rows: Float32,
+    ids: Int64,
+    size: Num,
+    written: Num,
+) -> None:
+    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
+    scatter(kept, slots, rows)
+    for k in range(len(slots)):
+        held[slots[k]] = ids[k]
+    counts[0], counts[1] = size, written
 
 
 @kernel

@@ -5,6 +5,9 @@ are seven levels deep. A parent is always recomputed as the sum of its children,
 a difference, so rounding does not build up however long the tree lives.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -48,9 +51,13 @@ class SumTree:
 
     def set(self, slots: Int64, priorities: ArrayLike) -> None:
         """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
+        self.setting(slots, priorities)()
+
+    def setting(self, slots: Int64, priorities: ArrayLike) -> Callable[[], None]:
+        """What `set` does, as a step: at once, and the same when done twice."""
         values = np.empty(len(slots))
         values[:] = priorities
-        _set(self._nodes, self._starts, slots, values)
+        return partial(_set, self._nodes, self._starts, slots, values)
 
     def load(self, priorities: ArrayLike) -> None:
         """Set the priorities of all slots, (capacity,), from a file; ValueError for wrong ones."""

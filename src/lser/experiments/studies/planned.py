@@ -44,7 +44,7 @@ def cure(scale: Scale) -> Iterator[Experiment]:
     """Every memory and control as printed, and with the cure, at the paper's length."""
     sessions = {"quick": 60, "medium": 15_000, "paper": 90_000}[scale]
     for memory in (*PAPER_MEMORIES, *CONTROLS, "shuffled-code"):
-        run = _taobao(memory, sessions)
+        run = replace(_taobao(memory, sessions), evaluate_every=max(1, sessions // 60))
         yield _cell(run, "cure", f"{memory} as printed")
         yield _cell(steady(run), "cure", f"{memory} with the cure")
 

@@ -126,7 +126,7 @@ _BAZAAR = {
 }
 _BAZAAR_DEFAULTS = {
     "items": 1000, "features": 8, "topics": 20, "slate": 10, "individuality": 0.1, "drift": 0.05,
-    "patience": 3.0, "pages": 8.0, "world_seed": 0, "actions": "continuous",
+    "patience": 3.0, "pages": 8.0, "world_seed": 0, "actions": "continuous", "generosity": 0.0,
 }  # fmt: skip
 
 

@@ -48,15 +48,15 @@ def extend(
     truncated: Bool,
     given: UInt32,
     found: Int64,
-    start: Num,
 ) -> Num:
-    """Store a block from row `start` on; returns the first row without room, WRONG or NARROW.
+    """Store a block as far as there is room; returns the first row without, or WRONG or NARROW.
 
-    `found` (2, N) takes ids and slots. `given` (N,) are the rows' codes; if it is empty, they are
-    hashed here.
+    `found` (2, N + 1) takes ids and slots, and behind the ids the row to go on from. `given` (N,)
+    are the rows' codes; if it is empty, they are hashed here.
     """
     h = header_at(address)
-    n, dim = found.shape[1], h.dim
+    n, dim = found.shape[1] - 1, h.dim
+    start = found[0, n]
     if n > h.work_rows:
         return NARROW
     wrong = observation.shape != (n, dim) or next_observation.shape != (n, dim)
@@ -72,6 +72,7 @@ def extend(
         codes = carray(pointer(h.workspace + 4 * n * h.width), n, np.uint32)
         encode(h, rows, codes)
     stop = placing.place_all(h, codes, reward, found[0], found[1], start)
+    found[0, n] = stop
     scatter(rows_of(h), found[1, start:stop], rows[start:stop])
     return stop
 
@@ -100,9 +101,13 @@ def replay(
 
 
 @kernel
-def place(address: Num, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num) -> Num:
-    """`placing.place_all`."""
-    return placing.place_all(header_at(address), codes, keys, ids, slots, start)
+def place(address: Num, codes: UInt32, keys: Float32, found: Int64) -> Num:
+    """`placing.place_all`, with `found` as `extend` takes it."""
+    n = found.shape[1] - 1
+    found[0, n] = placing.place_all(
+        header_at(address), codes, keys, found[0], found[1], found[0, n]
+    )
+    return found[0, n]
 
 
 @kernel
@@ -152,7 +157,7 @@ def prepare() -> None:
     matrix, vector, flags = types.float32[:, ::1], types.float32[::1], types.boolean[::1]
     block = (matrix, matrix, vector, matrix, flags, flags)
     found, codes, ids = types.int64[:, ::1], types.uint32[::1], types.int64[::1]
-    extend.compile((types.int64, *block, codes, found, types.int64))  # type: ignore[attr-defined]
+    extend.compile((types.int64, *block, codes, found))  # type: ignore[attr-defined]
     drawn = (matrix, types.boolean[:, ::1], ids)
     replay.compile((types.int64, vector, types.int64, types.float64, *drawn))  # type: ignore[attr-defined]
     refuse_others(extend)

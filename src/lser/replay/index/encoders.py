@@ -5,7 +5,9 @@ for one row and for many, which flips a bit now and then and loses the bucket of
 observation. Here the code of an observation is the same alone, in any block and on any machine.
 """
 
-from typing import Literal, Protocol, Self
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +25,12 @@ class Encoder(Protocol):
     """Gives every observation a code."""
 
     KIND: str
-    frozen: bool  # codes of stored observations will not change: there is nothing to observe
+
+    @property
+    def frozen(self) -> bool:
+        """Whether codes of stored observations will not change: there is nothing to observe."""
+        ...
+
     blind: bool  # codes say nothing about the observation: a query takes any occupied bucket
 
     def encode_rows(self, rows: Float32) -> UInt32:
@@ -81,6 +88,17 @@ def project_all(
         project(rows[i], shift, scale, planes, features, sums[i])
 
 
+class Learned(NamedTuple):
+    """The statistics of a `SimHash`: what it hashes with, and what it has seen."""
+
+    shift: Float64  # (O,)
+    scale: Float64  # (O,)
+    mean: Float64  # (O,)
+    spread: Float64  # (O,) sum of squared deviations
+    seen: int
+    frozen: bool
+
+
 class SimHash:
     """Signs of projections on Gaussian hyperplanes through the origin (Charikar 2002).
 
@@ -108,12 +126,14 @@ class SimHash:
         # apart from the stream of default_rng(seed), from which a memory draws its batches
         rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
         self._planes = _padded(rng.standard_normal((self.bits, self.observation_dim)))
-        self._shift: Float64 = np.zeros(self.observation_dim)
-        self._scale: Float64 = np.ones(self.observation_dim)
-        self._seen = 0
-        self._mean: Float64 = np.zeros(self.observation_dim)
-        self._spread: Float64 = np.zeros(self.observation_dim)  # sum of squared deviations
-        self.frozen = self.features == "raw"
+        nothing = np.zeros(self.observation_dim)
+        one = np.ones(self.observation_dim)
+        self._learned = Learned(nothing, one, nothing, nothing, 0, self.features == "raw")
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the statistics are settled, and with them the codes."""
+        return self._learned.frozen
 
     @property
     def hyperplanes(self) -> Float64:
@@ -127,36 +147,45 @@ class SimHash:
     def encode_rows(self, rows: Float32) -> UInt32:
         """The codes (N,) of packed rows, whose first O columns are the observation."""
         codes = np.empty(len(rows), np.uint32)
-        signs(rows, self._shift, self._scale, self._planes, codes)
+        signs(rows, self._learned.shift, self._learned.scale, self._planes, codes)
         return codes
 
     def observe(self, observations: ArrayLike) -> bool:
         """Add to the statistics until the warm-up is over; True at that moment."""
         if self.frozen:
             return False
+        self.take(self.learning(observations))
+        return self.frozen
+
+    def learning(self, observations: ArrayLike) -> "Learned":
+        """What `observe` would make of the statistics, which stay as they are."""
         x = _matrix(observations, self.observation_dim)[:, : self.observation_dim].astype(
             np.float64
         )
+        was = self._learned
         if len(x) == 0:
-            return False
-        total = self._seen + len(x)
+            return was
+        total = was.seen + len(x)
         mean = x.mean(axis=0)
-        gap = mean - self._mean
-        self._spread += ((x - mean) ** 2).sum(axis=0) + gap**2 * (self._seen * len(x) / total)
-        self._mean += gap * (len(x) / total)
-        self._seen = total
-        self.frozen = total >= self.warmup
-        if self.frozen:
-            self._shift = self._mean.copy()
+        gap = mean - was.mean
+        spread = was.spread + ((x - mean) ** 2).sum(axis=0) + gap**2 * (was.seen * len(x) / total)
+        centre = was.mean + gap * (len(x) / total)
+        shift, scale, frozen = was.shift, was.scale, total >= self.warmup
+        if frozen:
+            shift = centre
             if self.features == "standardised":
-                deviation = np.sqrt(self._spread / total)
-                self._scale = 1 / np.where(deviation > 0, deviation, 1)
-        return self.frozen
+                deviation = np.sqrt(spread / total)
+                scale = 1 / np.where(deviation > 0, deviation, 1)
+        return Learned(shift, scale, centre, spread, total, frozen)
+
+    def take(self, learned: "Learned") -> None:
+        """Go on with these statistics."""
+        self._learned = learned
 
     @property
     def projection(self) -> tuple[Float64, Float64, Float64]:
         """What kernels project with: planes (K, O), shift and scale (O,)."""
-        return self._planes, self._shift, self._scale
+        return self._planes, self._learned.shift, self._learned.scale
 
     def state(self) -> State:
         """The hyperplanes and the statistics."""
@@ -166,10 +195,10 @@ class SimHash:
             "bits": self.bits,
             "features": self.features,
             "warmup": self.warmup,
-            "seen": self._seen,
+            "seen": self._learned.seen,
             "frozen": self.frozen,
         }
-        statistics = np.stack([self._shift, self._scale, self._mean, self._spread])
+        statistics = np.stack(self._learned[:4])
         return State(config, {"encoder_planes": self._planes, "encoder_statistics": statistics})
 
     @classmethod
@@ -184,9 +213,11 @@ class SimHash:
         )
         encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
         statistics = _same(state, "encoder_statistics", (4, encoder.observation_dim))
-        encoder._shift, encoder._scale, encoder._mean, encoder._spread = statistics.copy()
-        encoder._seen = check_count("seen", c["seen"], low=0)
-        encoder.frozen = bool(c["frozen"])
+        if not np.isfinite(statistics).all() or not np.isfinite(encoder._planes).all():
+            raise ValueError("the saved encoder holds numbers that are not finite")
+        shift, scale, mean, spread = (row.copy() for row in statistics)
+        seen, frozen = check_count("seen", c["seen"], low=0), bool(c["frozen"])
+        encoder._learned = Learned(shift, scale, mean, spread, seen, frozen)
         return encoder
 
 
@@ -319,6 +350,10 @@ class RandomCode:
     def encode_rows(self, rows: Float32) -> UInt32:
         """Fresh random codes, (N,), whatever the observations."""
         return self._rng.integers(2**self.bits, size=len(rows), dtype=np.uint32)
+
+    def rewind(self) -> Callable[[], None]:
+        """What takes the generator back to where it stands."""
+        return partial(setattr, self._rng.bit_generator, "state", self._rng.bit_generator.state)
 
     def observe(self, observations: Float32) -> bool:
         """Nothing to learn."""

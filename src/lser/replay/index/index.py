@@ -14,6 +14,10 @@ from lser.replay.index.layout import BUCKET, CLASSES, HEADER
 from lser.types import Float32, Int64
 
 COUNTERS = ("dropped", "draws", "items", "greedy", "filled", "fallbacks")
+POINTERS = (
+    *("ids", "arena", "free_runs", "buckets", "table", "listed_codes", "listed_buckets"),
+    *("keys", "homes", "rng", "planes", "shift", "scale", "rows", "workspace"),
+)
 _FIRST_BUCKETS = 64
 _FIRST_WORDS = 256
 
@@ -44,7 +48,7 @@ class BucketIndex:
         self._header = np.zeros(1, HEADER)
         self.address = self._header.ctypes.data
         self.counts: Int64 = self._header.view(np.int64)[:2]
-        self._held: dict[str, NDArray[Any]] = {}  # keeps alive what the header points to
+        self._alive: dict[int, NDArray[Any]] = {}  # by address: what the header points to
         self._set(capacity=len(ids), spare=-1, one=1, classes=CLASSES)
         self._point("ids", ids)
         self._point("rng", np.zeros(1, np.uint64))
@@ -85,13 +89,19 @@ class BucketIndex:
     def generator(self, state: object) -> None:
         self._held["rng"][0] = check_count("generator", state, low=0, high=2**64 - 1)
 
-    def place(self, codes: UInt32, keys: Float32) -> tuple[Int64, Int64]:
-        """File newcomers under their codes; returns ids and slots, -1 for one that was dropped."""
-        ids, slots = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
-        done = 0
-        while (done := calls.place(self.address, codes, keys, ids, slots, done)) < len(codes):
+    def place(
+        self, codes: UInt32, keys: Float32, found: Int64 | None = None
+    ) -> tuple[Int64, Int64]:
+        """File newcomers under their codes; returns ids and slots, -1 for one that was dropped.
+
+        `found` (2, N + 1), if given, takes them, and how far it came: a call that an exception
+        has ended goes on from there.
+        """
+        if found is None:
+            found = new_found(len(codes))
+        while calls.place(self.address, codes, keys, found) < len(codes):
             self.make_room()
-        return ids, slots
+        return found[0, :-1], found[1, :-1]
 
     def pick(self, code: int, count: int, greedy: float) -> Int64:
         """The slots that a query of this code replays."""
@@ -176,8 +186,8 @@ class BucketIndex:
 
     def make_workspace(self, rows: int) -> None:
         """Make room for packing a block of so many rows and their codes."""
-        self._point("workspace", np.empty(rows * (self._get("width") + 1), np.float32))
-        self._set(work_rows=rows)
+        workspace = np.empty(rows * (self._get("width") + 1), np.float32)
+        self._publish({"workspace": workspace}, work_rows=rows)
 
     def make_room(self) -> None:
         """Reallocate what a kernel found no room in."""
@@ -197,9 +207,31 @@ class BucketIndex:
         for name, value in values.items():
             self._header[name] = value
 
+    @property
+    def _held(self) -> dict[str, NDArray[Any]]:
+        """The arrays that the header points to, by its names for them."""
+        named = {name: int(self._header[name][0]) for name in POINTERS}
+        return {name: self._alive[at] for name, at in named.items() if at}
+
     def _point(self, name: str, array: NDArray[Any]) -> None:
-        self._held[name] = array
-        self._header[name] = array.ctypes.data
+        self._publish({name: array})
+
+    def _publish(self, arrays: dict[str, NDArray[Any]], *, relink: bool = False, **n: int) -> None:
+        """Point the header at new arrays, and set numbers, all in one assignment.
+
+        Whatever ends this before or after it leaves a header whose arrays are alive.
+        """
+        fresh = self._header.copy()
+        for name, array in arrays.items():
+            fresh[name] = array.ctypes.data
+            self._alive[array.ctypes.data] = array
+        for name, value in n.items():
+            fresh[name] = value
+        if relink:
+            calls.relink(fresh.ctypes.data)
+        self._header[:] = fresh
+        used = {int(fresh[name][0]) for name in POINTERS}
+        self._alive = {at: array for at, array in self._alive.items() if at in used}
 
     def _make_buckets(self, room: int) -> None:
         """Reallocate everything that is per bucket."""
@@ -210,21 +242,26 @@ class BucketIndex:
         }
         larger = {name: np.empty(length, dtype) for name, (length, dtype) in shapes.items()}
         table = np.full(1 << (2 * room - 1).bit_length(), -1, np.int64)
+        held = self._held
         for name, array in larger.items():
-            before = self._held.get(name, array[:0])[: len(array)]
+            before = held.get(name, array[:0])[: len(array)]
             array[: len(before)] = before
-        for name, array in larger.items():
-            self._point(name, array)
-        self._point("table", table)
-        self._set(bucket_room=room, table_room=len(table), mask=len(table) - 1)
-        calls.relink(self.address)
+        numbers = {"bucket_room": room, "table_room": len(table), "mask": len(table) - 1}
+        self._publish({**larger, "table": table}, relink=True, **numbers)
 
     def _make_arena(self, room: int) -> None:
         spare = np.empty(room + 8, np.int64)
         skip = -spare.ctypes.data % 64 // 8  # blocks begin with a cache line
         arena = spare[skip : skip + room]
-        if "arena" in self._held:
+        before = self._held.get("arena")
+        if before is not None:
             top = self._get("arena_top")
-            arena[:top] = self._held["arena"][:top]
-        self._point("arena", arena)
-        self._set(arena_room=room)
+            arena[:top] = before[:top]
+        self._publish({"arena": arena}, arena_room=room)
+
+
+def new_found(count: int) -> Int64:
+    """Room for the ids and slots of so many newcomers, (2, count + 1); the first is the next."""
+    found = np.empty((2, count + 1), np.int64)
+    found[0, count] = 0
+    return found

@@ -4,6 +4,7 @@ Sun, Zhou, Li (2020), "Attentive Experience Replay", AAAI.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -69,15 +70,19 @@ class AttentiveReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest."""
+        ids, write = self.store.appending(block.rows)
+        moments = self._moments
         if self.params.features == "standardised":
-            self._moments.add(block.rows)
-        return self.store.append(block.rows)
+            moments = moments.after(block.rows)
+        self.commit(write, partial(setattr, self, "_moments", moments))
+        return ids
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Those most similar to `query` of a uniform draw."""
         wide = (self.store.observation_dim,)
         target = None if query is None else as_floats("query", query, wide)
         factor = self.candidates
+        self.rewind("draws")
         self.draws += 1
         drawn = size if target is None else max(round(factor * size), size)
         if target is None or drawn == size:
@@ -98,7 +103,7 @@ class AttentiveReplay(Memory):
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
         self.draws = check_count("draws", own["draws"], low=0)
-        self._moments = Moments.from_arrays(arrays)
+        self._moments = Moments.from_arrays(arrays, self.store.observation_dim)
 
 
 @inner

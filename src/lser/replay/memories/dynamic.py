@@ -8,6 +8,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import ceil
 from typing import Any, NamedTuple
@@ -15,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.checks import check_count, check_fraction, check_number
+from lser.checks import check_count, check_fraction, check_number, check_shape
 from lser.params import MemoryParams
-from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.memories.prioritized import powers
+from lser.replay.memory import Arrays, Block, Commit, Memory, Step
 from lser.replay.sessions import Session, Sessions
 from lser.replay.sum_tree import SumTree
 from lser.types import Float32, Float64, Int64
@@ -30,13 +32,26 @@ class RunningQuantile:
         self.quantile = quantile
         self.scores = deque(scores, maxlen=window)  # oldest first
         self._sorted = sorted(self.scores)
+        self._torn = False  # `_sorted` may not be what it says
 
     def reaches(self, score: float) -> bool:
-        """Take in a score; says whether it is at or above the quantile, itself included."""
-        if len(self.scores) == self.scores.maxlen:
-            del self._sorted[bisect_left(self._sorted, self.scores[0])]
-        self.scores.append(score)
-        insort(self._sorted, score)
+        """Take in a score; says whether it is at or above the quantile, itself included.
+
+        The same object a second time is not taken in again: a call that was broken off may be
+        repeated.
+        """
+        taken = bool(self.scores) and self.scores[-1] is score
+        if self._torn:
+            if not taken:
+                self.scores.append(score)
+            self._sorted = sorted(self.scores)
+        elif not taken:
+            self._torn = True
+            if len(self.scores) == self.scores.maxlen:
+                del self._sorted[bisect_left(self._sorted, self.scores[0])]
+            self.scores.append(score)
+            insort(self._sorted, score)
+        self._torn = False
         rank = max(ceil(self.quantile * len(self._sorted)), 1)
         return score >= self._sorted[rank - 1]
 
@@ -50,23 +65,40 @@ class Zone:
         self.sessions: list[tuple[int, int]] = []  # offset and length, oldest first
         self._cursor = 0
 
-    def make_room(self, length: int) -> tuple[Int64, Int64]:
-        """Place a session of `length` <= size steps; returns its slots and the slots it empties."""
-        if self._cursor + length > self.size:
-            self._cursor = 0
-        start, end = self._cursor, self._cursor + length
+    def making_room(self, length: int) -> "Room":
+        """Where a session of `length` <= size steps would go, and what would go for it."""
+        start = 0 if self._cursor + length > self.size else self._cursor
+        end = start + length
         gone = [s for s in self.sessions if s[0] < end and start < s[0] + s[1]]
-        self.sessions = [s for s in self.sessions if s not in gone]
-        self.sessions.append((start, length))
-        self._cursor = end
+        kept = [s for s in self.sessions if s not in gone]
         emptied = [np.arange(offset, offset + steps) for offset, steps in gone]
         slots = self.first + np.concatenate([np.empty(0, dtype=np.int64), *emptied])
-        return self.first + np.arange(start, end), slots
+        return Room([*kept, (start, length)], self.first + np.arange(start, end), slots)
+
+    def make_room(self, length: int) -> tuple[Int64, Int64]:
+        """Place a session of `length` <= size steps; returns its slots and the slots it empties."""
+        room = self.making_room(length)
+        self.restore(room.sessions)
+        return room.slots, room.emptied
 
     def restore(self, sessions: Iterable[tuple[int, int]]) -> None:
-        """Continue with these sessions, oldest first."""
-        self.sessions = [(int(offset), int(steps)) for offset, steps in sessions]
-        self._cursor = sum(self.sessions[-1]) if self.sessions else 0
+        """Continue with these sessions, oldest first; ValueError where the zone has no room."""
+        found = [(int(offset), int(steps)) for offset, steps in sessions]
+        for offset, steps in found:
+            if steps < 1 or offset < 0 or offset + steps > self.size:
+                raise ValueError(
+                    f"a session at {offset} of {steps} is not in a zone of {self.size}"
+                )
+        self._cursor = sum(found[-1]) if found else 0
+        self.sessions = found
+
+
+class Room(NamedTuple):
+    """A place for a session in a zone."""
+
+    sessions: list[tuple[int, int]]  # of the zone from then on
+    slots: Int64
+    emptied: Int64  # the slots of sessions that make room
 
 
 class Shard(NamedTuple):
@@ -144,46 +176,64 @@ class DynamicReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """In fragments to random shards; sessions that end may enter the pool."""
-        rows = block.rows
-        ids = np.empty(len(rows), dtype=np.int64)
+        self.rewind()
+        rows, written = block.rows, list(self._written)
+        slots = np.empty(len(rows), dtype=np.int64)
         step = min(self.params.fragment, *(shard.ring for shard in self.shards))
+        steps: list[Step] = []
         for first in range(0, len(rows), step):
-            part = slice(first, first + step)
+            part = slots[first : first + step]
             chosen = int(self.rng.integers(len(self.shards)))
-            shard, written = self.shards[chosen], self._written[chosen]
-            fragment = rows[part]
-            slots = shard.first + np.arange(written, written + len(fragment)) % shard.ring
-            ids[part] = self._write(shard, slots, fragment)
-            self._written[chosen] += len(fragment)
-        for session in self._sessions.follow(block.streams, ids, block.reward, block.ended):
-            self._close(session)
+            shard = self.shards[chosen]
+            at = np.arange(written[chosen], written[chosen] + len(part)) % shard.ring
+            part[:] = shard.first + at
+            steps.append(shard.tree.setting(at, self._newest()))
+            written[chosen] += len(part)
+        ids, write = self.store.putting(slots, rows)
+        over, follow = self._sessions.following(block.streams, ids, block.reward, block.ended)
+        steps += [write, partial(setattr, self, "_written", written), follow]
+        self.commit(*steps, *(_Closing(self, session) for session in over))
         return ids
 
-    def _write(self, shard: Shard, slots: Int64, rows: Float32) -> Int64:
-        ids = self.store.put(slots, rows)
-        newest = self._largest**self.params.alpha if self.params.prioritized else 1.0
-        shard.tree.set(slots - shard.first, newest)
-        return ids
+    def _newest(self) -> Float64 | float:
+        return (
+            powers(np.array(self._largest), self.params.alpha) if self.params.prioritized else 1.0
+        )
 
-    def _close(self, session: Session) -> None:
-        """Pool a session if it was successful; now and then a zone takes one from the pool."""
-        success = self._success.reaches(float(session.reward.mean(dtype=np.float64)))
+    def _entering(self, session: Session, score: float) -> list[Float32]:
+        """The pool after a session, which enters it if it was successful."""
+        success = self._success.reaches(score)
         slots = self.store.slots(session.ids)
         fits = len(slots) <= min(shard.zone.size for shard in self.shards)
         if success and fits and bool((slots >= 0).all()):
-            self._pool.append(self.store.rows[slots])
-            del self._pool[: -self.params.pool]
-        self._ended += 1
-        if self._ended % self.params.period == 0 and self._pool:
-            shard = self.shards[int(self.rng.integers(len(self.shards)))]
-            rows = self._pool.pop(int(self.rng.integers(len(self._pool))))
-            slots, emptied = shard.zone.make_room(len(rows))
-            shard.tree.set(emptied - shard.first, 0.0)
-            self.store.forget(emptied)
-            self._write(shard, slots, rows)
+            return [*self._pool, self.store.rows[slots]][-self.params.pool :]
+        return self._pool
+
+    def _zoning(self, pool: list[Float32]) -> list[Step]:
+        """The steps by which a zone takes a session from the pool."""
+        shard = self.shards[int(self.rng.integers(len(self.shards)))]
+        taken = int(self.rng.integers(len(pool)))
+        rows, left = pool[taken], [*pool[:taken], *pool[taken + 1 :]]
+        room = shard.zone.making_room(len(rows))
+        write: list[Step] = []
+
+        def put() -> None:
+            if not write:
+                write.append(self.store.putting(room.slots, rows)[1])
+            write[0]()
+
+        return [
+            partial(setattr, self, "_pool", left),
+            partial(shard.zone.restore, room.sessions),
+            shard.tree.setting(room.emptied - shard.first, 0.0),
+            partial(self.store.forget, room.emptied),
+            put,
+            shard.tree.setting(room.slots - shard.first, self._newest()),
+        ]
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """By priority from one random shard that holds any."""
+        self.rewind()  # it draws twice
         filled = [shard for shard in self.shards if not shard.tree.empty]
         shard = filled[int(self.rng.integers(len(filled)))]
         # a power of 0 makes every weight 1
@@ -196,12 +246,15 @@ class DynamicReplay(Memory):
         if not self.params.prioritized:
             return
         priority = np.abs(td_errors) + self.params.offset
-        self._largest = max(self._largest, float(priority.max(initial=0.0)))
+        largest = max(self._largest, float(priority.max(initial=0.0)))
+        steps: list[Step] = [partial(setattr, self, "_largest", largest)]
         owner = np.searchsorted(self._starts, slots, side="right") - 1
         for number, shard in enumerate(self.shards):
             mine = owner == number
             if mine.any():
-                shard.tree.set(slots[mine] - shard.first, priority[mine] ** self.params.alpha)
+                to = powers(priority[mine], self.params.alpha)
+                steps.append(shard.tree.setting(slots[mine] - shard.first, to))
+        self.commit(*steps)
 
     def own_stats(self) -> dict[str, float]:
         """Its zones, its pool, and the sessions seen."""
@@ -231,6 +284,10 @@ class DynamicReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
+        held = self.store.ids >= 0
+        check_shape("priorities", arrays["priorities"], (self.capacity,))
+        if not np.array_equal(arrays["priorities"] > 0, held):
+            raise ValueError("the saved priorities are not those of the slots that are held")
         for shard, sessions in zip(self.shards, own["zones"], strict=True):
             shard.zone.restore(sessions)
             priorities = arrays["priorities"][shard.first : shard.first + shard.tree.capacity]
@@ -240,14 +297,44 @@ class DynamicReplay(Memory):
             raise ValueError(f"written names {len(self._written)} shards of {len(self.shards)}")
         self._sessions = Sessions.from_arrays(self.capacity, arrays)
         p = self.params
-        self._success = RunningQuantile(p.quantile, p.window, map(float, own["scores"]))
+        scores = [check_number("scores", score) for score in own["scores"]]
+        self._success = RunningQuantile(p.quantile, p.window, scores)
         lengths = [check_count("pooled", count) for count in own["pooled"]]
         pool = np.asarray(arrays["pool"], np.float32)
         if pool.shape != (sum(lengths), self.store.layout.width):
             raise ValueError(f"the pool has shape {pool.shape}, which does not fit its sessions")
+        if not np.isfinite(pool).all() or len(lengths) > p.pool:
+            raise ValueError("the saved pool is not one that this memory can have")
         self._pool = np.split(pool, np.cumsum(lengths)[:-1]) if lengths else []
         self._ended = check_count("ended", own["ended"], low=0)
         self._largest = check_number("largest", own["largest"], low=0.0)
+
+
+class _Closing:
+    """The step that ends a session: it may enter the pool, and a zone may take one from there."""
+
+    def __init__(self, memory: DynamicReplay, session: Session) -> None:
+        self._memory, self._session = memory, session
+        self._score = float(session.reward.mean(dtype=np.float64))
+        self._rng: Any = None
+        self._planned: Commit | None = None
+
+    def __call__(self) -> None:
+        """Work it out, if that has not been done, and do what is left of it."""
+        if self._planned is None:
+            self._planned = Commit(tuple(self._plan()))
+        self._planned()
+
+    def _plan(self) -> list[Step]:
+        memory, ended = self._memory, self._memory._ended + 1
+        pool = memory._entering(self._session, self._score)
+        steps: list[Step] = [partial(setattr, memory, "_pool", pool)]
+        if ended % memory.params.period == 0 and pool:
+            if self._rng is None:
+                self._rng = memory.rng.bit_generator.state
+            memory.rng.bit_generator.state = self._rng  # as it was before this was broken off
+            steps = memory._zoning(pool)
+        return [*steps, partial(setattr, memory, "_ended", ended)]
 
 
 def _split(capacity: int, shards: int, zone: float) -> list[Shard]:

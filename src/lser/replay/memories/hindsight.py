@@ -5,6 +5,7 @@ Andrychowicz et al. (2017), "Hindsight Experience Replay", https://arxiv.org/abs
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -78,21 +79,23 @@ class HindsightReplay(Memory):
         self.goals: Float32 = goals.astype(np.float32)
         self.shown: Float32 = (goals * scale).astype(np.float32)
         self._links = new_links(1 if p.balanced else self.capacity)
-        self._tails = Tails()
+        self._tails = Tails(self.capacity)
         self._classes = new_classes(self.capacity if p.balanced else 1)
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest; each step is linked to the one before it in its session."""
         if not self.params.balanced:
             self._check_shown(block.observation[:, -1])
-        ids = self.store.append(block.rows)
+        ids, write = self.store.appending(block.rows)
+        ran = np.zeros(1, np.int64)
         if self.params.balanced:
-            slots = self.store.slots(ids)
-            held = slots >= 0
-            classify(self._classes, slots[held], block.reward[held] > 0)
-        else:
-            writes = ids // self.capacity
-            link(self._links, writes, self._tails.follow(block.streams, writes, block.ended))
+            slots, positive = ids % self.capacity, block.reward > 0
+            kept = np.s_[-self.capacity :]
+            self.commit(write, partial(classify, self._classes, slots[kept], positive[kept], ran))
+            return ids
+        writes = ids // self.capacity
+        previous, change = self._tails.following(block.streams, writes, block.ended)
+        self.commit(write, partial(link, self._links, writes, previous, ran), change)
         return ids
 
     def _check_shown(self, shown: Float32) -> None:
@@ -118,6 +121,8 @@ class HindsightReplay(Memory):
 
     def replay(self, size: int, query: ArrayLike | None) -> Batch:
         """Copies of what was drawn, relabelled unless the memory is balanced."""
+        if not self.params.balanced:
+            self.rewind()  # it draws twice
         slots, _ = self.combined(size, query)
         if self.params.balanced:
             return self.store.batch(slots)
@@ -244,9 +249,15 @@ def new_links(capacity: int) -> Links:
 
 
 @kernel
-def link(links: Links, ids: Int64, previous: Int64) -> None:
-    """Enter writes (N,), each after the step `previous` (N,) of its session, or -1 at its start."""
+def link(links: Links, ids: Int64, previous: Int64, ran: Int64) -> None:
+    """Enter writes (N,), each after the step `previous` (N,) of its session, or -1 at its start.
+
+    `ran` (1,) is 0; it becomes 1, and a second call does nothing.
+    """
     steps, length, alive, free, unused = links
+    if ran[0]:
+        return
+    ran[0] = 1
     capacity = len(steps)
     for i in range(len(ids)):
         slot = ids[i] % capacity
@@ -320,9 +331,12 @@ def new_classes(capacity: int) -> RewardClasses:
 
 
 @kernel
-def classify(classes: RewardClasses, slots: Int64, positive: Bool) -> None:
-    """Put slots (N,) in the class of what they hold now."""
+def classify(classes: RewardClasses, slots: Int64, positive: Bool, ran: Int64) -> None:
+    """Put slots (N,) in the class of what they hold now; `ran` (1,) lets it happen once."""
     members, where, kind, counts = classes
+    if ran[0]:
+        return
+    ran[0] = 1
     for i in range(len(slots)):
         slot = slots[i]
         old = kind[slot]

@@ -5,6 +5,7 @@ Chen, Yao, Wang and McAuley, "Locality-Sensitive Experience Replay for Online Re
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,9 +26,9 @@ from lser.replay.index.encoders import (
     RandomCode,
     SimHash,
 )
-from lser.replay.index.index import BucketIndex, Rules
+from lser.replay.index.index import BucketIndex, Rules, new_found
 from lser.replay.index.shuffled import ShuffledCode
-from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.memory import Arrays, Block, Memory, Step
 from lser.replay.sessions import Returns, stream_labels
 from lser.replay.store import Storage
 from lser.types import Batch, Bool, Float32, Int64
@@ -173,7 +174,7 @@ class LocalityReplay(Memory):
         if self.encoder is None:
             self.encoder = _encoder(p, self.store.observation_dim, self.seed)
         discount = _DISCOUNT if p.discount is None else p.discount
-        self._returns = Returns(discount) if p.order == "return" else None
+        self._returns = Returns(discount, self.capacity) if p.order == "return" else None
         self._written = self.store.written  # what a restored store says
         index = BucketIndex(self.store.ids, p.rules())
         index.generator = int(self.rng.integers(-(2**63), 2**63)) % 2**64
@@ -182,8 +183,6 @@ class LocalityReplay(Memory):
     def _use(self, index: BucketIndex) -> None:
         """Take an index, and let it hash by itself where it can."""
         assert self.encoder is not None
-        self.index, self._address = index, index.address
-        self.store.counts = index.counts  # kernels count
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
         anybody = self.encoder.blind and not isinstance(self.encoder, ShuffledCode)
@@ -193,6 +192,8 @@ class LocalityReplay(Memory):
         self._answers = self._hashed and not blind
         projection = self.encoder.projection if isinstance(self.encoder, SimHash) else None
         index.attach(self.store.rows, projection, self.store.observation_dim)
+        self.index, self._address = index, index.address
+        self.store.counts = index.counts  # kernels count
 
     def extend(
         self,
@@ -207,38 +208,79 @@ class LocalityReplay(Memory):
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
         block: Any = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
-            if self._direct:
-                try:
-                    return self.noted(self._write(block, _NO_CODES)[0])
-                except TypeError:  # not all are arrays that a kernel takes as they are
-                    pass
-            block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
-            labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
-            codes = _NO_CODES if self._hashed else self._encode(block[0])
-            ids, slots = self._write(block, codes)
-            self._settle(ids, slots, block[0], block[2], block[4] | block[5], labels)
-            return self.noted(ids)
+            self.settle()
+            return self.noted(self._extend(block, streams))
 
-    def _write(self, block: Any, codes: UInt32) -> Int64:
-        """Pack, hash, place and copy a block in one call; returns ids and slots, (2, N)."""
-        found = np.empty((2, len(block[2])), np.int64)
+    def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
+        if self._direct:
+            try:
+                return self._write(block, _NO_CODES, None)
+            except TypeError:  # not all are arrays that a kernel takes as they are
+                self._unfinished = None
+        block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
+        labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
+        return self._write(block, self._codes(block[0]), labels)
+
+    def _codes(self, observation: Float32) -> UInt32:
+        """The codes of a block; none where kernels hash."""
+        if self._hashed:
+            return _NO_CODES
+        if isinstance(self.encoder, RandomCode):
+            self._unfinished = self.encoder.rewind()  # a code is drawn once
+        return self._encode(observation)
+
+    def _write(self, block: Any, codes: UInt32, labels: Int64 | None) -> Int64:
+        """Pack, hash, place and copy a block in one call, where there is room; returns ids."""
+        count = len(block[2])
+        found = np.empty((2, count + 1), np.int64)
+        found[0, count] = 0
+        before = self._unfinished
+        self._unfinished = partial(self._resume, block, codes, found, labels, before)
         extend: Any = calls.extend
-        done = 0
-        while (reached := extend(self._address, *block, codes, found, done)) < len(block[2]):
+        if extend(self._address, *block, codes, found) != count:
+            self._write_rest(block, codes, found)
+        if not self._direct:
+            self._settle(found, block[0], block[2], block[4] | block[5], labels)
+        self._unfinished = None
+        ids: Int64 = found[0, :count]
+        return ids
+
+    def _write_rest(self, block: Any, codes: UInt32, found: Int64) -> None:
+        """Make room until all of a block is stored; refuse it where it is wrong."""
+        count = found.shape[1] - 1
+        extend: Any = calls.extend
+        while (reached := extend(self._address, *block, codes, found)) < count:
             if reached == calls.WRONG:
+                self._unfinished = None
                 self.store.refuse(*block)
             elif reached == calls.NARROW:
-                self.index.make_workspace(len(block[2]))
+                self.index.make_workspace(count)
             else:
-                done = reached
                 self.index.make_room()
-        return found
+
+    def _resume(
+        self, block: Any, codes: UInt32, found: Int64, labels: Int64 | None, before: Step | None
+    ) -> None:
+        """Store the rest of a block that an exception has cut; one not yet begun is left out."""
+        if found[0, -1] == 0:
+            if before is not None:
+                before()
+            return
+        self._write_rest(block, codes, found)
+        if not self._direct:
+            self._settle(found, block[0], block[2], block[4] | block[5], labels)
 
     def insert(self, block: Block) -> Int64:
         """File newcomers whose rows lie elsewhere; returns their ids."""
-        ids, slots = self.index.place(self._encode(block.observation), block.reward)
-        self._settle(ids, slots, block.observation, block.reward, block.ended, block.streams)
-        return ids
+        if isinstance(self.encoder, RandomCode):
+            self._unfinished = self.encoder.rewind()
+        codes, found = self._encode(block.observation), new_found(len(block.reward))
+        seen, gains, labels = block.observation, block.reward, block.streams
+        self.commit(
+            partial(self.index.place, codes, gains, found),
+            lambda: self._settle(found, seen, gains, block.ended, labels),
+        )
+        return found[0, :-1]
 
     def _encode(self, observation: Float32) -> UInt32:
         assert self.encoder is not None
@@ -246,30 +288,50 @@ class LocalityReplay(Memory):
 
     def _settle(
         self,
-        ids: Int64,
-        slots: Int64,
+        found: Int64,
         observation: Float32,
         reward: Float32,
         ended: Bool,
         labels: Int64 | None,
     ) -> None:
         """After storing: move transitions whose returns are known now; learn what to centre on."""
+        steps: list[Step] = []
         if self._returns is not None and labels is not None:
-            self.index.rekey(*self._returns.follow(labels, ids, slots, reward, ended))
-        assert self.encoder is not None
-        if not self.encoder.frozen and self.encoder.observe(observation):
-            if self.store.storage == "none":
+            late, follow = self._returns.following(labels, found[0, :-1], reward, ended)
+            steps += [follow, partial(self.index.rekey, *late)]
+        if self.encoder is not None and not self.encoder.frozen:
+            steps += self._learning(observation)
+        if steps:
+            self.commit(*steps)
+
+    def _learning(self, observation: Float32) -> list[Step]:
+        """The steps by which the encoder learns, and what is held gets the codes it then gives."""
+        encoder, changed = self.encoder, [False]
+        assert encoder is not None
+        if isinstance(encoder, SimHash):
+            learned = encoder.learning(observation)
+            changed[0] = learned.frozen
+            observe: Step = partial(encoder.take, learned)
+        else:
+
+            def observe() -> None:
+                changed[0] = encoder.observe(observation)
+
+        def refile() -> None:
+            if changed[0] and self.store.storage == "none":
                 self.stale = True
-            else:
+            elif changed[0]:
                 self._refile(self.store.rows[: len(self)])
+
+        return [observe, refile]
 
     def refile(self, observations: ArrayLike) -> None:
         """Give the slots in use the codes of `observations`, theirs in order."""
         self._check_rowless("refile")
         held = as_floats("observations", observations, (len(self), self.store.observation_dim))
         with self._lock:
-            self._refile(held)
-            self.stale = False
+            self.settle()
+            self.commit(partial(self._refile, held), partial(setattr, self, "stale", False))
 
     def _refile(self, rows: Float32) -> None:
         self._use(self.index.refiled(self._encode(rows)))
@@ -281,18 +343,24 @@ class LocalityReplay(Memory):
         observation for every update: the top of a bucket is the same until it changes.
         """
         with self._lock:
+            self.settle()
             if self.newest:
                 return self.replay(self._size(batch_size), query)
-            if self._answers and type(batch_size) is int and batch_size > 0:
-                drawn = self.store.blank(batch_size)
-                try:
-                    if self._replay(query, drawn) != calls.WRONG:
-                        return self.store.wrap(*drawn)
-                except TypeError:  # not an array that a kernel takes as it is
-                    pass
-            drawn = self.store.blank(self._size(batch_size))
-            self._replay(self._checked(query), drawn)
+            drawn = self._drawn(batch_size, query)
         return self.store.wrap(*drawn)
+
+    def _drawn(self, batch_size: int, query: ArrayLike | None) -> tuple[Any, Any, Any]:
+        """Rows, flags and ids of a batch."""
+        if self._answers and type(batch_size) is int and batch_size > 0:
+            drawn = self.store.blank(batch_size)
+            try:
+                if self._replay(query, drawn) != calls.WRONG:
+                    return drawn
+            except TypeError:  # not an array that a kernel takes as it is
+                pass
+        drawn = self.store.blank(self._size(batch_size))
+        self._replay(self._checked(query), drawn)
+        return drawn
 
     def _replay(self, query: Any, drawn: tuple[Any, Any, Any]) -> int:
         code = self._code
@@ -345,6 +413,7 @@ class LocalityReplay(Memory):
         """Raise ValueError if any invariant of the index is broken; takes time with the size."""
         assert self.encoder is not None
         with self._lock:
+            self.settle()
             self.index.check()
             arrays = self.index.arrays()
             rows = self.store.rows[arrays["slots"]]
@@ -377,7 +446,7 @@ class LocalityReplay(Memory):
         self.greedy = check_fraction("greedy", own["greedy"])
         self.stale = bool(own["stale"])
         if self._returns is not None:
-            self._returns = Returns.from_arrays(self._returns.discount, arrays)
+            self._returns = self._returns.restored(arrays)
         index = BucketIndex(self.store.ids, self.params.rules())
         index.load(arrays, self._written)
         index.counters, index.generator = own["counters"], own["generator"]

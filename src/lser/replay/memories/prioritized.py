@@ -4,6 +4,7 @@ The proportional variant of Schaul et al. (2015), https://arxiv.org/abs/1511.059
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from lser.replay.sum_tree import SumTree
 from lser.types import Float32, Float64, Int64
 
 _ANNEAL = 100_000
+LARGEST = 1e290  # of a priority
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,21 +70,26 @@ class PrioritizedReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest, with the largest priority seen."""
-        ids = self.store.append(block.rows)
-        self.tree.set(ids[-self.capacity :] % self.capacity, self.largest**self.params.alpha)
+        ids, write = self.store.appending(block.rows)
+        slots = ids[-self.capacity :] % self.capacity
+        self.commit(
+            write, self.tree.setting(slots, powers(np.array(self.largest), self.params.alpha))
+        )
         return ids
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """One slot from each of as many equal shares of the total."""
         beta = self.beta
+        self.rewind("draws")
         self.draws += 1
         return self.tree.draw(self.rng.random(size), beta)
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""
         priority = np.abs(td_errors) + self.params.offset
-        self.largest = max(self.largest, float(priority.max(initial=0.0)))
-        self.tree.set(slots, priority**self.params.alpha)
+        largest = max(self.largest, float(priority.max(initial=0.0)))
+        change = self.tree.setting(slots, powers(priority, self.params.alpha))
+        self.commit(change, partial(setattr, self, "largest", largest))
 
     def own_stats(self) -> dict[str, float]:
         """The present beta and the largest priority seen."""
@@ -96,8 +103,16 @@ class PrioritizedReplay(Memory):
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
         self.tree.load(arrays["priorities"])
+        if not np.array_equal(arrays["priorities"] > 0, self.store.ids >= 0):
+            raise ValueError("the saved priorities are not those of the slots that are held")
         self.largest = check_number("largest", own["largest"], low=0.0)
         self.draws = check_count("draws", own["draws"], low=0)
+
+
+def powers(priority: Float64, alpha: float) -> Float64:
+    """Priorities to a power, at most so large that a sum of many is still a number."""
+    with np.errstate(over="ignore"):
+        return np.minimum(priority**alpha, LARGEST)
 
 
 def annealed(start: float, end: float, draws: int, over: int) -> float:

@@ -9,6 +9,7 @@ never move: what changes is which set a slot belongs to.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -18,9 +19,9 @@ from lser.checks import check_choice, check_count, check_fraction, check_number
 from lser.compiled import kernel
 from lser.moments import Moments
 from lser.params import MemoryParams
-from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.memory import Arrays, Block, Memory, Step
 from lser.replay.sessions import Sessions, discounted_returns
-from lser.replay.store import Store
+from lser.replay.store import Store, write_rows
 from lser.types import Float32, Float64, Int64
 
 Strategy = Literal["distribution", "surprise", "reward", "coverage"]
@@ -80,34 +81,61 @@ class SelectiveReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """To the newest; those they push out compete for the long term."""
+        self.rewind()
         ids = np.empty(len(block.rows), dtype=np.int64)
-        step = len(self.places.ring)  # the rows compared must have been written before
-        for first in range(0, len(ids), step):
-            part = slice(first, first + step)
-            ids[part] = self._add(block.rows[part], block.reward[part])
+        width = len(self.places.ring)  # the rows compared must have been written before
+        steps: list[Step] = []
+        moments = self._moments
+        for first in range(0, len(ids), width):
+            part = slice(first, first + width)
+            rows = block.rows[part]
+            if self.params.strategy == "coverage":
+                moments = moments.after(rows)
+            written = self.store.written + first
+            steps += self._adding(rows, block.reward[part], moments, ids[part], written)
+        steps.append(partial(setattr, self, "_moments", moments))
         if self.params.strategy == "reward":
-            discount = _DISCOUNT if self.params.discount is None else self.params.discount
-            over = self._sessions.follow(block.streams, ids, block.reward, block.ended)
-            for session in over:
-                slots = self.store.slots(session.ids)
-                rank = np.abs(discounted_returns(session.reward, discount))
-                rerank(self.places, slots[slots >= 0], rank[slots >= 0])
+            steps += self._ending(block, ids)
+        self.commit(*steps)
         return ids
 
-    def _add(self, rows: Float32, reward: Float32) -> Int64:
+    def _adding(
+        self, rows: Float32, reward: Float32, moments: Moments, ids: Int64, written: int
+    ) -> list[Step]:
+        """The steps that place newcomers and write them, and their `ids`."""
         count, p = len(rows), self.params
-        coverage = p.strategy == "coverage"
-        if coverage:
-            self._moments.add(rows)
         rank = np.zeros(count)
         if p.strategy == "reward":  # what is known before the session ends
             rank = np.abs(reward.astype(np.float64))
         key = self.rng.random(count)
+        coverage = p.strategy == "coverage"
         probes = self.rng.random((count, p.probes)) if coverage else np.empty((count, 0))
-        near = Neighbours(self.store.rows, self._moments.scale, p.radius, probes)
-        slots = np.empty(count, dtype=np.int64)
-        place(self.places, rank, key, near, slots)
-        return self.store.put(slots, rows)
+        near = Neighbours(self.store.rows, moments.scale, p.radius, probes)
+        slots, ran = np.empty(count, dtype=np.int64), np.zeros(1, np.int64)
+        store, places = self.store, self.places
+
+        def write() -> None:
+            ids[:] = np.arange(written, written + count) * store.capacity + slots
+            arrays = (store.rows, store.ids, store.counts, slots, rows, ids)
+            write_rows(*arrays, int(places.counts[0]), written + count)
+
+        return [partial(place, places, rank, key, near, slots, ran), write]
+
+    def _ending(self, block: Block, ids: Int64) -> list[Step]:
+        """The steps that follow sessions, and rank what was in those that end."""
+        discount = _DISCOUNT if self.params.discount is None else self.params.discount
+        found: list[Any] = []
+
+        def follow() -> None:
+            found[:] = self._sessions.following(block.streams, ids, block.reward, block.ended)
+
+        def rank() -> None:
+            for session in found[0]:
+                slots = self.store.slots(session.ids)
+                ranks = np.abs(discounted_returns(session.reward, discount))
+                rerank(self.places, slots[slots >= 0], ranks[slots >= 0])
+
+        return [follow, lambda: found[1](), rank]
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Half from either part (the odd one from the newest)."""
@@ -142,7 +170,7 @@ class SelectiveReplay(Memory):
         _check_places(fields, self.places, len(self.store))
         self.places = Places(**fields)
         self._sessions = Sessions.from_arrays(self.capacity, arrays)
-        self._moments = Moments.from_arrays(arrays)
+        self._moments = Moments.from_arrays(arrays, self.store.observation_dim)
 
 
 class Places(NamedTuple):
@@ -202,9 +230,20 @@ def _check_places(found: dict[str, Any], like: Places, held: int) -> None:
 
 @kernel
 def place(
-    places: Places, rank: Float64, key: Float64, neighbours: Neighbours, slots: Int64
+    places: Places,
+    rank: Float64,
+    key: Float64,
+    neighbours: Neighbours,
+    slots: Int64,
+    ran: Int64,
 ) -> None:
-    """Choose the slots of up to `short` newcomers with ranks and keys (N,); fills `slots`."""
+    """Choose the slots of up to `short` newcomers with ranks and keys (N,); fills `slots`.
+
+    `ran` (1,) is 0; it becomes 1, and a second call does nothing.
+    """
+    if ran[0]:
+        return
+    ran[0] = 1
     counts, short, long = places.counts, len(places.ring), len(places.heap)
     for i in range(len(slots)):
         if counts[1] < short:

@@ -75,9 +75,10 @@ def _random_traffic(world: World, rng: np.random.Generator) -> _Traffic:
     pool = random_slates(world, rng, int(np.clip(_POOL_SCORES // params.items, *_POOL)))
     slates = pool[rng.integers(len(pool), size=(_PAGES, _STREAMS))]
     appeal = np.empty(slates.shape, np.float32)
-    personal = world.personal_taste(world.groups(rng, _STREAMS), rng)
+    groups = world.groups(rng, _STREAMS)
+    personal = world.personal_taste(groups, rng)
     for page in range(_PAGES):
-        appeal[page] = world.appeal(world.interest(personal), slates[page])
+        appeal[page] = world.appeal(world.interest(personal), slates[page], groups)
         personal = world.drifted(personal, rng)
     if params.actions == "slate":
         repeats = ~first_places(slates.reshape(-1, params.shown))

@@ -24,6 +24,7 @@ class Params:
     pages: float = 8.0  # mean session of a user who is never satisfied
     memory: float = 0.3  # weight of the newest page in satisfaction and click profile
     sharpness: float = 4.0  # slope of the logistic choice
+    generosity: float = 0.0  # how far the attribute of most values shifts the logit of a click
     position_bias: float = 0.2  # place j is looked at with chance j ** -position_bias
     actions: Literal["continuous", "slate", "discrete"] = "continuous"
     index: Kind = "auto"  # how the best items are found
@@ -33,7 +34,7 @@ class Params:
         """Refuse values outside their range."""
         for name in ("state_dependence", "individuality", "drift"):
             _check(self, name, 0 <= getattr(self, name) <= 1, "in [0, 1]")
-        for name in ("patience", "topic_spread", "position_bias", "world_seed"):
+        for name in ("patience", "topic_spread", "position_bias", "generosity", "world_seed"):
             _check(self, name, getattr(self, name) >= 0, "at least 0")
         _check(self, "sparsity", 0 < self.sparsity < 0.5, "in (0, .5)")
         _check(self, "memory", 0 < self.memory <= 1, "in (0, 1]")

@@ -118,7 +118,7 @@ class Bazaar:
         """Show every user a page; they click, are satisfied or not, and stay or leave."""
         world, n = self.world, len(users.page)
         slates = self.slates(action)
-        appeal = world.appeal(world.interest(users.personal), slates)
+        appeal = world.appeal(world.interest(users.personal), slates, users.groups)
         chance = world.click_chance(appeal, self.offset)
         if self.params.actions == "slate":  # an item shown twice is clicked once at most
             chance = chance * first_places(slates)

@@ -85,10 +85,25 @@ class World:
         s = np.float32(self.params.state_dependence)
         return normalised((1 - s) * self.shared + s * personal)
 
-    def appeal(self, interest: Float32, slates: Ids) -> Float32:
-        """How much each shown item (n, k) suits each user."""
+    def appeal(self, interest: Float32, slates: Ids, groups: Int64 | None = None) -> Float32:
+        """How much each shown item (n, k) suits each user, generous ones of `groups` more."""
         fit: Float32 = np.matmul(self.taste[slates], interest[:, :, None])[:, :, 0]
-        return self.scale * fit
+        if groups is None or not self.params.generosity:
+            return self.scale * fit
+        return self.scale * fit + self.readiness(groups)[:, None]
+
+    def readiness(self, groups: Int64) -> Float32:
+        """How readily users (n,) click, in units of appeal: even steps from -1 to 1 times the dial.
+
+        The attribute with the most values tells it.
+        """
+        sizes = self.params.demographics
+        attribute = int(np.argmax(sizes))
+        steps = np.linspace(-1, 1, sizes[attribute], dtype=np.float32)
+        ready: Float32 = steps[groups[:, attribute]] * np.float32(
+            self.params.generosity / self.params.sharpness
+        )
+        return ready
 
     def click_chance(self, appeal: Float32, offset: float) -> Float32:
         """Chance of a click on each place: looked at, then logistic in the item's appeal."""

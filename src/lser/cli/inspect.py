@@ -1,0 +1,143 @@
+"""``lser inspect``: would replaying by similarity pay on these transitions?"""
+
+import json as _json
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import tyro
+from rich.table import Table
+
+from lser.cli.display import stdout
+from lser.types import Float32
+
+
+class Log(NamedTuple):
+    """Transitions to look at."""
+
+    observation: Float32
+    action: Float32
+    reward: Float32
+
+
+def inspect(argv: list[str]) -> int:
+    """Look at a log."""
+    return int(tyro.cli(_inspect, args=argv, prog="lser inspect"))
+
+
+def _inspect(
+    log: Annotated[Path, tyro.conf.Positional],
+    /,
+    bits: tuple[int, ...] = (4, 6, 8, 10, 12, 14),
+    rows: int = 50_000,
+    json: bool = False,
+) -> int:
+    """What the code of an observation explains of the reward and of rewarded actions.
+
+    Shares of variance, out of sample, beside codes given to somebody else; and advice on bits,
+    features and batch. LOG is a memory that `save` wrote, the folder of a run with a checkpoint,
+    an .npz with observation, action and reward, or a .csv with columns o*, a* and reward.
+
+    example: lser inspect memory.lser
+
+    Args:
+        log: Memory, run, .npz or .csv.
+        bits: Numbers of bits to try.
+        rows: The newest so many transitions are looked at.
+        json: Print JSON.
+    """
+    from lser.replay.inspect import advise, explained
+
+    found = read(log)
+    found = Log(*(part[-rows:] for part in found))
+    lines = explained(*found, bits=bits)
+    advice = advise(lines, len(found.reward))
+    if json:
+        told = {"rows": [line._asdict() for line in lines], "advice": advice._asdict()}
+        print(_json.dumps({"transitions": len(found.reward), **told}))
+        return 0
+    title = f"What codes explain of {len(found.reward):,} transitions (in brackets: by chance)"
+    table = Table(title=title)
+    columns = ("features", "bits", "of the reward", "of rewarded actions", "codes", "bucket")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "features" else "right")
+    for line in lines:
+        table.add_row(
+            line.features,
+            str(line.bits),
+            f"{line.reward:.3f} ({line.reward_chance:.3f})",
+            f"{line.action:.3f} ({line.action_chance:.3f})",
+            f"{line.occupied:,}",
+            f"{line.median:,.0f}",
+        )
+    stdout().print(table)
+    print(advice.words)
+    return 0
+
+
+def read(path: Path) -> Log:
+    """The transitions of a log, oldest first; ValueError where it holds none."""
+    if path.is_dir():
+        return _from_run(path)
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return _checked(path, dict(arrays))
+    if path.suffix == ".csv":
+        return _from_csv(path)
+    from lser.replay import load_replay
+
+    return _held(load_replay(path))
+
+
+def _held(replay: Any) -> Log:
+    """What a memory holds, by age."""
+    store = replay.store
+    slots = np.flatnonzero(store.ids >= 0)
+    slots = slots[np.argsort(store.ids[slots])]
+    if not len(slots):
+        raise ValueError("the memory is empty: there is nothing to look at")
+    batch = store.batch(slots)
+    return Log(batch.observation, batch.action, batch.reward)
+
+
+def _from_run(folder: Path) -> Log:
+    """The memory in the newest checkpoint of a run."""
+    from lser.catalogue import MEMORIES
+    from lser.experiments import records
+    from lser.experiments.run import CHECKPOINTS
+    from lser.files import State
+    from lser.training import checkpoint
+
+    tree = checkpoint.load_latest(folder / CHECKPOINTS)
+    if tree is None:
+        raise ValueError(
+            f"{folder} has no checkpoint: a finished run keeps none; inspect a run that was "
+            "stopped, or a memory that was saved"
+        )
+    kind = MEMORIES[records.load(folder).memory].load()
+    saved = tree["replay"]
+    return _held(kind.from_state(State(_json.loads(saved["config"]), saved["arrays"])))
+
+
+def _from_csv(path: Path) -> Log:
+    head, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+    names = [name.strip() for name in head.split(",")]
+    try:
+        table = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32)
+    except ValueError as error:
+        raise ValueError(f"{path} is no table of numbers: {error}") from None
+    of = {part: [k for k, name in enumerate(names) if _is(part, name)] for part in ("o", "a")}
+    if "reward" not in names or not of["o"] or not of["a"]:
+        raise ValueError(f"{path} needs columns o0, o1, ..., a0, a1, ... and reward, got {names}")
+    return Log(table[:, of["o"]], table[:, of["a"]], table[:, names.index("reward")])
+
+
+def _is(part: str, name: str) -> bool:
+    return name.startswith(part) and name[1:].isdigit()
+
+
+def _checked(path: Path, arrays: dict[str, Any]) -> Log:
+    missing = [name for name in Log._fields if name not in arrays]
+    if missing:
+        raise ValueError(f"{path} has no {', '.join(missing)}; it has {', '.join(arrays)}")
+    return Log(*(np.asarray(arrays[name], np.float32) for name in Log._fields))

@@ -1,0 +1,92 @@
+"""One owner for a run's folder: a lock that the system itself takes from a process that dies."""
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Self
+
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows: there is no second owner to tell apart
+    fcntl = None  # type: ignore[assignment]
+
+OWNER = ".owner"
+_PATIENCE = 0.5  # seconds: somebody who only looks holds the lock for an instant
+
+
+class Owner:
+    """The right to write to `folder`, held until `release` or the end of the process."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor = os.open(folder / OWNER, flags, 0o644)
+        if not _locked(self._descriptor, _PATIENCE):
+            holder = _holder(folder)
+            self.release()
+            raise ValueError(f"{folder} is being written by another process ({holder})")
+        name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, name.encode(), 0)
+
+    def release(self) -> None:
+        """Let others write."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+
+def owned(folder: Path) -> bool:
+    """Whether a process writes to `folder`, as far as this machine can tell."""
+    try:
+        with (folder / OWNER).open() as file:
+            if not _locked(file.fileno(), 0.0, shared=True):
+                return True
+            return _names_another_machine(file.read())
+    except OSError:
+        return False
+
+
+def _names_another_machine(text: str) -> bool:
+    """Whether the last owner ran elsewhere: a lock of another machine may not be seen here."""
+    try:
+        host = json.loads(text)["host"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return bool(host != socket.gethostname())
+
+
+def _locked(descriptor: int, patience: float, *, shared: bool = False) -> bool:
+    if fcntl is None:
+        return True
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
+
+
+def _holder(folder: Path) -> str:
+    try:
+        named = json.loads((folder / OWNER).read_text())
+        return f"process {int(named['pid'])} on {named['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "which has not said its name yet"

@@ -1,0 +1,172 @@
+"""Exceptions at any allocation or moment leave a memory as before or as after the call."""
+
+import linecache
+import pickle
+import random
+import signal
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from lser.catalogue import MEMORIES
+from lser.testing import subject
+from lser.testing.traffic import Snapshot, blocks_of
+
+KINDS = {name: (name, {}) for name in MEMORIES}
+KINDS |= {
+    "lser-return": ("lser", {"order": "return"}),
+    "lser-centred": ("lser", {"features": "standardised", "warmup": 60}),
+    "lser-random": ("lser", {"codes": "random"}),
+    "lser-evict": ("lser", {"unseen": "evict", "bits": 16}),
+    "ser-coverage": ("ser", {"strategy": "coverage"}),
+    "ser-reward": ("ser", {"strategy": "reward"}),
+    "her-balanced": ("her", {"balanced": True}),
+}
+ALLOCATORS = ("empty", "zeros", "ones", "full", "arange", "concatenate", "array", "where", "unique")
+
+
+class Stop(Exception):
+    """What a signal handler raises."""
+
+
+def made(name, capacity=60):
+    memory, knobs = KINDS[name]
+    return subject(memory, **knobs).make(capacity)
+
+
+def calls_of(name, count, seed=3):
+    """Calls to make in turn: a block and a query each, with feedback."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([1, 8, 90], count)
+    for size in sizes.tolist():
+        (block,) = blocks_of(rng, 1, size=size)
+        streams = rng.integers(0, 5, size)
+        yield "extend", (*block, streams)
+        yield "sample", (8, block[0][0])
+        yield "update", (None, rng.normal(size=8))
+
+
+def do(memory, call, arguments, ids):
+    """Make a call; what was sampled last is what feedback is given for."""
+    if call == "update":
+        return memory.update(ids, arguments[1])
+    return getattr(memory, call)(*arguments)
+
+
+@contextmanager
+def failing(monkeypatch, at):
+    """Fail the allocation number `at` from here on; yields how many there were."""
+    count = [0]
+
+    def wrapped(real):
+        def allocate(*args, **kwargs):
+            count[0] += 1
+            if count[0] == at:
+                raise MemoryError("no room")
+            return real(*args, **kwargs)
+
+        return allocate
+
+    with monkeypatch.context() as patch:
+        for name in ALLOCATORS:
+            patch.setattr(np, name, wrapped(getattr(np, name)))
+        yield count
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_failed_allocation_leaves_a_memory_as_before_or_after(name, monkeypatch):
+    memory, failed, ids = made(name), 0, np.zeros(8, np.int64)
+    for number, (call, arguments) in enumerate(calls_of(name, 14)):
+        before = Snapshot(memory)
+        twin = pickle.loads(pickle.dumps(memory))
+        result = do(twin, call, arguments, ids)
+        after = Snapshot(twin)
+        for at in range(1, 200) if number > 6 else ():
+            tried = pickle.loads(pickle.dumps(memory))
+            with failing(monkeypatch, at) as count:
+                try:
+                    do(tried, call, arguments, ids)
+                except MemoryError:
+                    failed += 1
+            if count[0] < at:
+                break
+            assert Snapshot(tried) in (before, after), f"{call}: neither, allocation {at}"
+        do(memory, call, arguments, ids)
+        ids = result.ids if call == "sample" else ids
+    assert failed > 10
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_interruption_leaves_a_memory_as_before_or_after(name):
+    def interrupt(_number, _frame):
+        raise Stop
+
+    chance, ids = random.Random(5), np.zeros(8, np.int64)
+    memory = made(name)
+    for call, arguments in calls_of(name, 6):  # compile
+        result = do(memory, call, arguments, ids)
+        ids = result.ids if call == "sample" else ids
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    hit = 0
+    try:
+        for call, arguments in calls_of(name, 60, seed=4):
+            before = Snapshot(memory)
+            twin = pickle.loads(pickle.dumps(memory))
+            result = do(twin, call, arguments, ids)
+            after = Snapshot(twin)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-6, 2e-4))
+                do(memory, call, arguments, ids)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Stop:
+                hit += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            now = Snapshot(memory)
+            assert now in (before, after), f"{call} left it neither as before nor as after"
+            if call == "sample":
+                ids = result.ids
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+    assert hit > 10
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_line_of_a_call_may_be_the_last(name):
+    """As a signal handler may raise after any call or jump, so does this before any line."""
+    memory, ids, hits = made(name), np.zeros(8, np.int64), 0
+    for number, (call, arguments) in enumerate(calls_of(name, 13)):
+        before = Snapshot(memory)
+        twin = pickle.loads(pickle.dumps(memory))
+        result = do(twin, call, arguments, ids)
+        after = Snapshot(twin)
+        for at in range(1, 4000) if number in (21, 22, 23, 36, 37, 38) else ():
+            tried, seen = pickle.loads(pickle.dumps(memory)), [0]
+
+            def trace(frame, event, _argument, seen=seen, at=at):
+                if "lser" not in frame.f_code.co_filename:
+                    return None
+                # a lock is released by the line that took it, and no handler runs before that
+                line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+                if event == "line" and "with self._lock" not in line:
+                    seen[0] += 1
+                    if seen[0] == at:
+                        raise Stop
+                return trace
+
+            sys.settrace(trace)
+            try:
+                do(tried, call, arguments, ids)
+            except Stop:
+                hits += 1
+            finally:
+                sys.settrace(None)
+            if seen[0] < at:
+                break
+            assert not tried._lock.locked()
+            assert Snapshot(tried) in (before, after), f"{call}: neither, line {at}"
+        do(memory, call, arguments, ids)
+        ids = result.ids if call == "sample" else ids
+    assert hits > 50
