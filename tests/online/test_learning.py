@@ -162,3 +162,11 @@ def test_a_learner_in_a_process_is_started_again(tmp_path):
         until(lambda: shop.keeper.restarts == 1)
         before = shop.books.arms.versions["lser"].current
         until(lambda: shop.books.arms.versions["lser"].current > before)
+
+
+@pytest.mark.slow
+def test_a_learner_whose_server_is_gone_ends(shop, tmp_path):
+    """Also where the server was killed before the learner had begun."""
+    command = [sys.executable, "-m", "lser.online.learner_process", str(copy(shop, tmp_path))]
+    process = subprocess.Popen([*command, "999999999"])  # nobody's child
+    assert process.wait(timeout=60) == 0

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -216,8 +217,8 @@ class Keeper:
             if self._process is not None:
                 self.restarts += 1
                 logger.warning("the learner ended (%s): starting it again", self._process.poll())
-            command = [sys.executable, "-m", "lser.online.learner_process", str(self._folder)]
-            self._process = subprocess.Popen(command)
+            command = [sys.executable, "-m", "lser.online.learner_process"]
+            self._process = subprocess.Popen([*command, str(self._folder), str(os.getpid())])
 
     def trim(self) -> int:
         """Delete what retention lets go of, never what the learner has yet to see."""
