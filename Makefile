@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: venv dev demo report test lint bench docs parity clean
+.PHONY: venv dev demo report test slow lint bench drill docs parity clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,7 +27,7 @@ venv: $(VENV)/.core ## the environment that users need
 
 dev: $(VENV)/.dev ## the environment that developers need
 
-demo: $(VENV)/.core ## train LSER and uniform replay side by side, about two minutes
+demo: $(VENV)/.core ## LSER's recommender beside a linear bandit, about two minutes
 	$(BIN)/lser demo
 
 report: $(VENV)/.core ## draw the committed records: results/report/index.html
@@ -39,7 +39,10 @@ lint: $(VENV)/.dev ## formatting, lint and types
 	$(BIN)/mypy
 
 test: lint ## lint, types and tests
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+
+slow: $(VENV)/.dev ## the tests that take long: whole studies, examples, the wheel
+	$(BIN)/pytest -n auto --dist worksteal -m slow
 
 bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/replay.py
@@ -48,6 +51,9 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
+
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks; about ten minutes
+	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict

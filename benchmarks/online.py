@@ -226,7 +226,7 @@ def learner_speed(scratch, pages=1_500):
     import lser
     from lser.online import Recommender, Settings
     from lser.online.learning import Learning
-    from lser.online.sqlite_log import SqliteReader
+    from lser.online.sqlite_reader import SqliteReader
 
     settings = Settings(
         arms=(("lser-ddpg", 1.0),), cold="none", window=0.5, learning_starts=128, batch_size=128,
@@ -283,7 +283,7 @@ def memory(scratch, decisions):
         part, done = max(decisions // 10, 1), 0
         while done < decisions:
             for _ in range(part // 200 or 1):
-                entries = [shop.decision(f"u{(done + n) % 20_000}") for n in range(200)]
+                entries = [shop.desk.decision(f"u{(done + n) % 20_000}") for n in range(200)]
                 shop.log.append(*entries)
                 done += 200
             text = Path("/proc/self/statm").read_text()

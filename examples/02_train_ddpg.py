@@ -14,14 +14,13 @@ import lser
 torch.set_num_threads(1)  # the networks are small: more threads only wait for each other
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
 
-# Eight users at a time visit a shop of 1,000 items; an action ranks them for one user's page.
-env = gym.make_vec("lser/Bazaar-v0", num_envs=8)
-observation_dim, actions = env.single_observation_space.shape[0], env.single_action_space
-agent = lser.DDPG(observation_dim, actions, noise_scale=0.3, seed=0)
+# Eight users at a time visit a shop of 1,000 items; an action ranks them for one user's page. The
+# preset has the settings that work there: noise that explores, codes that fill in that time.
+shop = lser.build(lser.preset("bazaar", "lser", "ddpg"))
 
 # Any other memory fits in the same place; which one wins depends on the task and takes many seeds
-# to tell: `lser study` compares them with intervals.
-replay = lser.LocalityReplay(100_000, observation_dim, actions.shape[0], bits=10, greedy=0.9)
+# to tell: `lser compare lser uniform --on bazaar` does, with intervals.
+env, agent, replay = shop.env, shop.agent, shop.replay
 
 visitors = gym.make_vec("lser/Bazaar-v0", num_envs=100)  # never trained on
 report, start = 0, time.perf_counter()

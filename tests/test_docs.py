@@ -42,7 +42,12 @@ def blocks(page):
             yield "\n" * (before.count("\n") + 1) + code
 
 
-@pytest.mark.parametrize("page", WHOLE + GUIDES)
+SLOW = pytest.param(
+    "README.md", marks=pytest.mark.slow
+)  # it trains until there is something to see
+
+
+@pytest.mark.parametrize("page", [SLOW, *WHOLE[1:], *GUIDES])
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.set_num_threads(1)

@@ -13,7 +13,7 @@ import secrets
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
@@ -129,8 +129,11 @@ def _lock(file: BufferedWriter) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def load(path: str | Path) -> tuple[str, State]:
-    """Read what `save` wrote; ValueError says why a file cannot be read."""
+def load(path: str | Path, *, mapped: Collection[str] = ()) -> tuple[str, State]:
+    """Read what `save` wrote; ValueError says why a file cannot be read.
+
+    Arrays of the names in `mapped` are checked but stay on the disk, as read-only maps of the file.
+    """
     path = Path(path)
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -138,7 +141,8 @@ def load(path: str | Path) -> tuple[str, State]:
         try:
             arrays = {}
             for entry in header["arrays"]:
-                arrays[str(entry["name"])] = _read_array(path, file, entry, size)
+                name = str(entry["name"])
+                arrays[name] = _read_array(path, file, entry, size, mapped=name in mapped)
             kind, config = str(header["kind"]), header["config"]
         except (KeyError, TypeError, OverflowError) as error:
             raise _broken(path, f"its header is malformed ({error!r})") from None
@@ -187,7 +191,7 @@ def _read_header(path: Path, file: BufferedReader) -> dict[str, Any]:
 
 
 def _read_array(
-    path: Path, file: BufferedReader, entry: dict[str, object], size: int
+    path: Path, file: BufferedReader, entry: dict[str, object], size: int, *, mapped: bool
 ) -> NDArray[np.generic]:
     name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
     if dtype not in _DTYPES or not _is_shape(shape):
@@ -199,11 +203,17 @@ def _read_array(
     length = math.prod(shape) * kind.itemsize
     if file.tell() + length + _LENGTH > size:  # before asking for the memory
         raise _broken(path, f"it ends inside array {name!r}")
-    array = np.empty(shape, kind)
     checksum = xxhash.xxh3_64()
-    for part in _parts(array):
-        file.readinto(part)
-        checksum.update(part)
+    array: NDArray[np.generic]
+    if mapped and length:
+        array = np.memmap(path, kind, "r", file.tell(), tuple(shape))
+        for start in range(0, length, _PART):
+            checksum.update(file.read(min(_PART, length - start)))
+    else:
+        array = np.empty(shape, kind)
+        for part in _parts(array):
+            file.readinto(part)
+            checksum.update(part)
     if file.read(_LENGTH) != checksum.digest():
         raise _broken(path, f"array {name!r} does not match its checksum")
     return array

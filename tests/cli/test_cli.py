@@ -119,12 +119,17 @@ def test_tensorboard_gets_every_evaluation(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     arguments = ["train", "bazaar", "uniform", *SMALL, "--out", str(tmp_path), "--tensorboard"]
+    arguments += ["--learning-starts", "16"]
     assert main(arguments) == 0
     folder = next(tmp_path.rglob("experiment.json")).parent
     events = EventAccumulator(str(folder / "tensorboard"))
     events.Reload()
     logged = [event.value for event in events.Scalars("evaluation/metric")]
     assert logged == pytest.approx([line["metric"] for line in records.load(folder).curve])
+    shown = set(events.Tags()["scalars"])
+    assert {"training/ctr", "training/learning_metric", "evaluation/reward"} <= shown
+    assert any(tag.startswith("memory/") for tag in shown)
+    assert {"learning/td_error", "learning/critic", "learning/actor"} <= shown
 
 
 def test_resuming_a_finished_run_is_refused(record, capsys):

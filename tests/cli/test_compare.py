@@ -16,10 +16,13 @@ from lser.experiments.recording import write_json
 from lser.experiments.study import Done, Here, Tally, job_for
 
 PLUGIN = """
+from dataclasses import dataclass
 from lser.replay.memories.uniform import UniformReplay
 
 class Mine(UniformReplay):
-    pass
+    @dataclass(frozen=True)
+    class Params(UniformReplay.Params):
+        pass
 """
 
 

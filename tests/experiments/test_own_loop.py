@@ -74,6 +74,15 @@ def test_another_loop_in_its_folder_is_refused(tmp_path):
         keep(tmp_path / "a", "other", 0, [0.1])
 
 
+def test_it_is_running_while_it_runs_and_has_one_owner(tmp_path):
+    with lser.record(tmp_path / "a", simulator="s", memory="m") as run:
+        run.point(sessions=0, metric=0.0)
+        assert records.load(tmp_path / "a").status == "running"
+        with pytest.raises(ValueError, match="written by another"):
+            lser.record(tmp_path / "a", simulator="s", memory="m")
+    assert records.load(tmp_path / "a").status == "done"
+
+
 def test_settings_keep_unlike_runs_apart(tmp_path):
     keep(tmp_path / "a", "mine", 0, [0.1], settings={"rate": 0.5})
     assert json.loads((tmp_path / "a" / "experiment.json").read_text())["rate"] == 0.5

@@ -28,7 +28,10 @@ LENGTH = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
 
 def small(memory="lser", agent="ddpg", knobs=None, **changes):
     base = preset("bazaar", memory, agent, scale="quick")
-    base = replace(base, agent=replace(base.agent, **{"hidden": (16, 16), **(knobs or {})}))
+    base = replace(
+        base,
+        agent=replace(base.agent, **{"hidden": (16, 16), "diagnose_every": 3, **(knobs or {})}),
+    )
     sizes = {"sessions": 40, "evaluate_every": 20, "evaluate_sessions": 20, "final_sessions": 40}
     sizes |= {"users": 4, "batch_size": 16, "capacity": 500}
     return replace(base, **{**sizes, **changes})
@@ -165,7 +168,7 @@ def test_a_crew_that_dies_takes_only_its_own_runs(tmp_path):
         return False
 
     fleet.go(stop)
-    assert records.load(Path(work[0].folder)).status == "running"  # `Fleets` marks it as failed
+    assert records.load(Path(work[0].folder)).status == "died"
     assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
 
 

@@ -9,7 +9,7 @@ from shops import Shoppers, catalogue, quick, visit
 from lser.online import Recommender
 from lser.online.learning import Learning
 from lser.online.log import Entry
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 ARMS = (("lser", 0.4), ("lser-ddpg", 0.2), ("bandit", 0.2), ("popular", 0.2))
 

@@ -9,7 +9,7 @@ from shops import quick
 from lser.online import Recommender
 from lser.online.estimates import evaluate
 from lser.online.policies import RandomPolicy, TowerPolicy
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 DIM = 3
 RATES = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7])

@@ -18,7 +18,7 @@ from service_client import Client, running
 
 from lser.online.learner_process import LOCK
 from lser.online.learning import Learning
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 CLIENTS = 4
 KILLS = int(os.environ.get("LSER_KILLS", "4"))

@@ -16,7 +16,8 @@ from lser.online import Recommender
 from lser.online.learning import Learning
 from lser.online.log import Entry
 from lser.online.outbox import FolderOutbox, waiting
-from lser.online.sqlite_log import SqliteLog, SqliteReader
+from lser.online.sqlite_log import SqliteLog
+from lser.online.sqlite_reader import SqliteReader
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from lser.online.learning import Learning
 from lser.online.outbox import FolderOutbox
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 folder = Path(sys.argv[1])
 learning = Learning(folder, SqliteReader(folder), FolderOutbox(folder))
 print("begun", flush=True)
@@ -161,3 +162,11 @@ def test_a_learner_in_a_process_is_started_again(tmp_path):
         until(lambda: shop.keeper.restarts == 1)
         before = shop.books.arms.versions["lser"].current
         until(lambda: shop.books.arms.versions["lser"].current > before)
+
+
+@pytest.mark.slow
+def test_a_learner_whose_server_is_gone_ends(shop, tmp_path):
+    """Also where the server was killed before the learner had begun."""
+    command = [sys.executable, "-m", "lser.online.learner_process", str(copy(shop, tmp_path))]
+    process = subprocess.Popen([*command, "999999999"])  # nobody's child
+    assert process.wait(timeout=60) == 0

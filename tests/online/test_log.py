@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lser.online.log import Clock, Entry, LogRefusedError
-from lser.online.sqlite_log import FILE, SqliteLog, SqliteReader, check_version
+from lser.online.sqlite_log import SqliteLog, check_version
+from lser.online.sqlite_reader import FILE, SqliteReader
 
 
 @pytest.fixture

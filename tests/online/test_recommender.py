@@ -10,7 +10,7 @@ from lser.online import ConflictError, Recommender
 from lser.online.arms import arm_of, unit
 from lser.online.items import unpacked
 from lser.online.settings import Settings, parse_arms
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 
 @pytest.fixture

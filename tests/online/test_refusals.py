@@ -61,7 +61,7 @@ def test_a_full_disk_answers_503_and_goes_on_when_there_is_room(tmp_path):
         return len(statuses)
 
     taken = served(tmp_path / "shop", story)
-    from lser.online.sqlite_log import SqliteReader
+    from lser.online.sqlite_reader import SqliteReader
 
     reader = SqliteReader(tmp_path / "shop")
     assert len(list(reader.of_kind("decision"))) == taken + 1

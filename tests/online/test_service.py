@@ -13,7 +13,7 @@ from lser.cli import main
 from lser.online.service.limits import Limits, Rates, RefusedError, Tokens, check_host
 from lser.online.service.metrics import Meter
 from lser.online.service.server import Options
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 
 @pytest.fixture(scope="module")

@@ -56,5 +56,8 @@ class Noise:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self._state = np.array(state["streams"], np.float32)
+        streams = np.array(state["streams"], np.float32)
+        if streams.ndim != self._state.ndim or streams.shape[1:] != self._state.shape[1:]:
+            raise ValueError(f"the saved noise has shape {streams.shape}")
+        self._state = streams
         self._rng.bit_generator.state = state["rng"]

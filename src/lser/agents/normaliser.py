@@ -38,9 +38,10 @@ class Normaliser:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self._count = int(state["count"])
-        self._mean = np.array(state["mean"], np.float64)
-        self._square = np.array(state["square"], np.float64)
+        mean, square = (np.array(state[name], np.float64) for name in ("mean", "square"))
+        if mean.shape != self._mean.shape or square.shape != self._mean.shape:
+            raise ValueError(f"the saved normaliser has shapes {mean.shape} and {square.shape}")
+        self._count, self._mean, self._square = int(state["count"]), mean, square
         self._refresh()
 
     def _refresh(self) -> None:

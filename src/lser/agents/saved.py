@@ -1,5 +1,6 @@
 """Agents back from the files that `agent.save` wrote."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,31 @@ def load_agent(path: str | Path, *, device: str | None = None) -> Any:
         if device is not None:
             named["device"] = device
         bounds = arrays["action_low"], arrays["action_high"]
+        _check_size(named, int(str(config["observation_dim"])), len(bounds[0]), arrays)
         agent = KINDS[kind](int(str(config["observation_dim"])), *bounds, **named)
         agent.load_state_dict(files.restore(config["state"], arrays))
-    except (KeyError, TypeError) as error:
+    except (
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        RuntimeError,
+        ArithmeticError,
+    ) as error:
         raise ValueError(f"{path} holds no whole {kind}: {error!r}") from None
     return agent
+
+
+def _check_size(
+    params: dict[str, Any], observation_dim: int, action_dim: int, arrays: dict[str, Any]
+) -> None:
+    """Refuse settings of networks larger than those saved, before memory is asked for them."""
+    held = sum(array.size for array in arrays.values())
+    widths = [observation_dim + action_dim, *params.get("hidden", ()), action_dim]
+    if any(type(width) is not int or width < 0 for width in widths):
+        raise ValueError(f"hidden={params.get('hidden')!r} is not made of widths")
+    if sum(a * b for a, b in pairwise(widths)) > 4 * held + 1000:
+        raise ValueError(f"networks of widths {widths} are larger than what is saved")
 
 
 def _tuple(value: object) -> object:

@@ -17,7 +17,7 @@ from lser.agents.actor_critic import ActorCritic
 from lser.agents.kernels import STACKED, fused
 from lser.agents.learner import Learner, Member, Plan, Update
 from lser.agents.minibatch import BatchShape, HostBatches, Minibatch, minibatch
-from lser.types import Bool, Float32
+from lser.types import Bool, Float32, Float64
 
 log = logging.getLogger("lser")
 
@@ -79,7 +79,7 @@ class Stack(Protocol):
         """Wait for the last update; its result is valid until the next `launch`."""
         ...
 
-    def take_values(self) -> Float32:
+    def take_values(self) -> Float64:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none.
 
         Call it when no update is under way.
@@ -135,7 +135,7 @@ class Turns:
         count = len(team.members)
         errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
         self._found = Found(errors, loss)
-        self._values = np.full((count, 8), np.nan, np.float32)
+        self._values = np.full((count, 8), np.nan)
 
     @torch.inference_mode()
     def launch(self, active: Bool, buffer: int) -> None:
@@ -152,7 +152,7 @@ class Turns:
         """The result of the last update."""
         return self._found
 
-    def take_values(self) -> Float32:
+    def take_values(self) -> Float64:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
         values, self._values = self._values, np.full_like(self._values, np.nan)
         return values
@@ -267,9 +267,9 @@ class DeviceStack:
             self._done.synchronize()
         return Found(self._host_errors.numpy(), self._host_loss.numpy())
 
-    def take_values(self) -> Float32:
+    def take_values(self) -> Float64:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
-        values = np.full((len(self._looked), 8), np.nan, np.float32)
+        values = np.full((len(self._looked), 8), np.nan)
         for slot in map(int, np.flatnonzero(self._looked)):
             values[slot] = *self._host_values[slot].tolist(), *self.learner.allowed(slot)
         self._looked[:] = False

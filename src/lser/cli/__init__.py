@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "train LSER's recommender beside a linear bandit"),
+    "demo": ("demo", "LSER's recommender beside a linear bandit, and a page about it"),
     "compare": ("compare", "train memories or agents side by side and say which is better"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),
     "evaluate": ("evaluate", "score the agent of a finished run on fresh users"),
     "runs": ("runs", "list records"),
     "watch": ("watch", "follow a running record in the terminal"),
+    "check": ("check", "say which files and records are whole"),
     "study": ("study", "run a whole study: every figure and table of the paper"),
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),

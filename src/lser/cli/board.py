@@ -1,5 +1,7 @@
-"""A run's numbers as TensorBoard scalars, as they come."""
+"""A run's numbers as TensorBoard scalars or as a plain table, as they come."""
 
+import csv
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,34 +9,81 @@ from lser.cli.outcome import flat
 from lser.experiments.progress import Status
 
 COUNTS = ("sessions", "steps", "updates", "evaluated")
+SHEET = "curve.csv"
 
 
-class Board:
-    """A watcher that logs every line of the curve once, and what the last update learned."""
+class Numbers:
+    """A watcher that hands over every line of the curve once, with all that is known beside it.
 
-    def __init__(self, folder: Path) -> None:
+    That is the score over training so far, the losses and values of the last update, and the
+    memory's own statistics.
+    """
+
+    def __init__(self, stats: Callable[[], Mapping[str, float]]) -> None:
+        self._stats = stats
+        self._seen: dict[str, float] | None = None
+        self._losses: dict[str, float] = {}
+
+    def __call__(self, status: Status) -> None:
+        """Pass on the last line of the curve if it is new."""
+        self._losses = losses(status) or self._losses  # not every step has an update
+        line = status.evaluation
+        if line is None or line == self._seen:
+            return
+        self._seen = line
+        found = {
+            name if name in COUNTS else f"{group(name)}{name}": v for name, v in flat(line).items()
+        }
+        found[f"training/{status.metric}"] = status.so_far
+        found |= {f"learning/{name}": value for name, value in self._losses.items()}
+        found |= {f"memory/{name}": value for name, value in flat(dict(self._stats())).items()}
+        self.take(found)
+
+    def take(self, numbers: dict[str, float]) -> None:
+        """Keep the numbers of one evaluation."""
+        raise NotImplementedError
+
+
+class Board(Numbers):
+    """Logs the numbers for TensorBoard."""
+
+    def __init__(self, folder: Path, stats: Callable[[], Mapping[str, float]]) -> None:
+        super().__init__(stats)
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             needed = "pip install tensorboard"
             raise ValueError(f"--tensorboard needs TensorBoard: {needed}") from error
         self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
-        self._logged: dict[str, float] | None = None
 
-    def __call__(self, status: Status) -> None:
-        """Log the last line of the curve if it is new, with every number it has."""
-        line = status.evaluation
-        if line is None or line == self._logged:
-            return
-        self._logged = line
-        steps = int(line["steps"])
-        for name, value in flat(line).items():
+    def take(self, numbers: dict[str, float]) -> None:
+        """Log all but the counts, by environment steps."""
+        for name, value in numbers.items():
             if name not in COUNTS:
-                self._writer.add_scalar(f"{group(name)}{name}", value, steps)
-        self._writer.add_scalar(f"training/{status.metric}", status.so_far, steps)
-        for name, value in losses(status).items():
-            self._writer.add_scalar(f"learning/{name}", value, steps)
+                self._writer.add_scalar(name, value, int(numbers["steps"]))
         self._writer.flush()
+
+
+class Sheet(Numbers):
+    """Keeps the numbers as ``curve.csv``, a column for every name; a resumed run goes on in it."""
+
+    def __init__(self, folder: Path, stats: Callable[[], Mapping[str, float]]) -> None:
+        super().__init__(stats)
+        self._path = folder / SHEET
+        self._rows: list[dict[str, Any]] = []
+        if self._path.exists():
+            with self._path.open(newline="") as file:
+                self._rows = list(csv.DictReader(file))
+
+    def take(self, numbers: dict[str, float]) -> None:
+        """Add a row; those that a resumed run repeats are replaced."""
+        steps = numbers["steps"]
+        self._rows = [row for row in self._rows if float(row["steps"]) < steps] + [numbers]
+        columns = list(dict.fromkeys(name for row in self._rows for name in row))
+        with self._path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, columns, restval="")
+            writer.writeheader()
+            writer.writerows(self._rows)
 
 
 def group(name: str) -> str:

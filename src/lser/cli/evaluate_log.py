@@ -36,7 +36,7 @@ def _evaluate_log(
         json_output: Print JSON.
     """
     from lser.online.estimates import current_policies, evaluate
-    from lser.online.sqlite_log import SqliteReader
+    from lser.online.sqlite_reader import SqliteReader
 
     reader = SqliteReader(log)
     try:

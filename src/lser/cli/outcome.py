@@ -1,6 +1,5 @@
 """What a finished run has to say: its score on the scale of the possible, and what to do next."""
 
-import csv
 import math
 import shlex
 import textwrap
@@ -42,18 +41,6 @@ def next_commands(folder: Path) -> str:
     """Two commands that go on from here."""
     place = shlex.quote(str(folder))
     return f"next: lser evaluate {place}\n      lser report {place} --out report"
-
-
-def write_csv(folder: Path) -> Path:
-    """The curve as a plain table, one column for every number that any line has."""
-    curve = [flat(line) for line in records.load(folder).curve]
-    columns = list(dict.fromkeys(name for line in curve for name in line))
-    target = folder / "curve.csv"
-    with target.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns, restval="")
-        writer.writeheader()
-        writer.writerows(curve)
-    return target
 
 
 def flat(line: dict[str, Any], prefix: str = "") -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-INSTALL = "the service needs more packages: pip install 'lser[online]'"
+INSTALL = "the service needs more packages: pip install -e '.[online]' in the clone"
 
 
 def serve(argv: list[str]) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic
 import tyro
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
-from lser.cli.outcome import next_commands, score_line, write_csv
+from lser.cli.outcome import next_commands, score_line
 from lser.experiments import records
 from lser.experiments.experiment import (
     AgentParams,
@@ -51,7 +51,7 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     tensorboard: bool = False
     """Log every number of the curve for TensorBoard too (needs TensorBoard)."""
     csv: bool = False
-    """Write the curve as curve.csv beside the record too."""
+    """Write the same numbers as curve.csv into the record's folder."""
     json: bool = False
     """Print the final evaluation as JSON instead of the record's path."""
     checkpoint_seconds: float = 60.0
@@ -112,6 +112,7 @@ def execute(
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
 
+    from lser.cli.board import Board, Sheet
     from lser.cli.display import RunDisplay
     from lser.experiments.progress import ProgressFile, Status, Watcher
     from lser.experiments.ready import check
@@ -125,9 +126,9 @@ def execute(
     )
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
-        from lser.cli.board import Board
-
-        watchers.append(Board(folder))
+        watchers.append(Board(folder, lambda: run.replay.stats()))
+    if csv:
+        watchers.append(Sheet(folder, lambda: run.replay.stats()))
     interrupted = False
     with RunDisplay(name) as show:
 
@@ -140,8 +141,6 @@ def execute(
             run.go(watch)
         except Interrupted:
             interrupted = True
-    if csv:
-        write_csv(folder)
     if interrupted:
         print(f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr)
         return 130

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lser.experiments.owner import Owner
 from lser.experiments.recording import Recorder
 from lser.experiments.records import CURVE, FINAL
 
@@ -40,7 +41,12 @@ class record:
             "label": label or memory,
         }
         self.folder = Path(folder)
-        self._recorder = Recorder(self.folder, experiment, "a loop of one's own")
+        self._owner = Owner(self.folder)
+        try:
+            self._recorder = Recorder(self.folder, experiment, "a loop of one's own")
+        except BaseException:
+            self._owner.release()
+            raise
         self._metric = metric
         self._final: dict[str, float] | None = None
 
@@ -67,6 +73,12 @@ class record:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._end(error)
+        finally:
+            self._owner.release()
+
+    def _end(self, error: BaseException | None) -> None:
         final = self._final or self._recorder.last_line
         if error is not None:
             self._recorder.fail(error)

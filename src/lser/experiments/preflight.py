@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+CGROUPS = Path("/sys/fs/cgroup")
+_VERSION1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 INDEX_SHARE = 1.1  # the index on top of the packed rows is under a tenth of them
 
 
@@ -12,13 +14,46 @@ def replay_bytes(capacity: int, observation_dim: int, action_dim: int) -> int:
 
 
 def available_bytes() -> int:
-    """Memory that a new process can use without swapping."""
+    """Memory that a new process can use without swapping: the machine's, or the container's."""
+    return min([_machine_bytes(), *_container_bytes(Path("/proc/self/cgroup"), CGROUPS)])
+
+
+def _machine_bytes() -> int:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     fields = dict(line.split(":", 1) for line in lines)
     return int(fields["MemAvailable"].split()[0]) * 1024
+
+
+def _container_bytes(listing: Path, root: Path) -> list[int]:
+    """What the limits of this process's control groups leave, from its own to the outermost."""
+    try:
+        lines = [line.split(":", 2) for line in listing.read_text().splitlines()]
+    except OSError:
+        return []
+    left = []
+    for _, controllers, name in (line for line in lines if len(line) == 3):
+        version2 = controllers == ""
+        if not version2 and "memory" not in controllers.split(","):
+            continue
+        base = root if version2 else root / "memory"
+        files = ("memory.max", "memory.current") if version2 else _VERSION1
+        inside = base / name.strip("/")
+        for folder in (inside, *inside.parents):
+            left += _left(folder, *files)
+            if folder == base:
+                break
+    return left
+
+
+def _left(folder: Path, limit: str, used: str) -> list[int]:
+    try:
+        most = (folder / limit).read_text().strip()
+        return [] if most == "max" else [max(int(most) - int((folder / used).read_text()), 0)]
+    except (OSError, ValueError):
+        return []
 
 
 def check_memory(capacity: int, observation_dim: int, action_dim: int) -> None:

@@ -149,18 +149,21 @@ class Run:
     def evaluate_if_due(self) -> None:
         """Add a point to the curve when it is time."""
         if self.evaluation_due:
-            self.evaluation()()
+            self.evaluation()({})
 
-    def evaluation(self) -> Callable[[], None]:
-        """The evaluation that is due, as work to be done now or later; it counts as done."""
+    def evaluation(self) -> Callable[[dict[str, float]], None]:
+        """The evaluation that is due, as work to be done now or later; it counts as done.
+
+        The work takes what became known of the critic's values in the meantime.
+        """
         experiment = self.experiment
         counts, signals = self._counts(), self.signals.line(self.progress)
         every = experiment.evaluate_every
         self._next_evaluation = (self.progress.sessions // every + 1) * every
 
-        def work() -> None:
+        def work(values: dict[str, float]) -> None:
             result = self._evaluate(experiment.evaluate_sessions, self.built.seeds.evaluation)
-            self.recorder.append({**counts, **_scores(result), **signals})
+            self.recorder.append({**counts, **_scores(result), **signals, **values})
             threshold = experiment.intervention
             if threshold is not None and result.metric >= threshold:
                 self.intervene()

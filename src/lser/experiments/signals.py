@@ -56,7 +56,11 @@ class Signals:
         if progress.batches:
             found["one_reward"] = progress.one_reward / progress.batches
             progress.one_reward = progress.batches = 0
-        return {**found, **dict(zip(VALUES.values(), progress.values, strict=False))}
+        return {**found, **self.values(progress)}
+
+    def values(self, progress: Progress) -> dict[str, float]:
+        """What the critic said when it was last looked at."""
+        return dict(zip(VALUES.values(), progress.values, strict=False))
 
     def warn(self, progress: Progress) -> None:
         """Say so, once, if the critic's values have left what rewards allow."""

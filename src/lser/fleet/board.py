@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.types import Float32, Int64
+from lser.types import Float32, Float64, Int64
 
 _PAGE = 4096  # bytes: buffers that a device copies from must not share one
 
@@ -33,7 +33,7 @@ class Shape(NamedTuple):
             "normals": ((self.normals, seats, self.actions, users), np.float32),
             "actions": ((seats, users, self.actions), np.float32),
             "errors": ((seats, self.rows), np.float32),
-            "values": ((seats, 8), np.float32),
+            "values": ((seats, 8), np.float64),
             "due": ((seats,), np.int64),
             "running": ((seats,), np.int64),
             "steps": ((seats,), np.int64),
@@ -62,7 +62,7 @@ class Board:
     normals: Float32  # (k, G, A, N) draws of stochastic policies
     actions: Float32  # (G, N, A) before noise
     errors: Float32  # (G, b) TD errors of the last update
-    values: Float32  # (G, 8) the numbers of `Values`, NaN where it was not time to look
+    values: Float64  # (G, 8) the numbers of `Values`, NaN where it was not time to look
     due: Int64  # (G,) updates of this vector step
     running: Int64  # (G,) 0 or 1
     steps: Int64  # (G,)

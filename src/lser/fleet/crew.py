@@ -21,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from lser.agents.learner import Learner, Member
@@ -156,6 +157,7 @@ class Crew:
 
     def answer(self, message: Any) -> list[Any]:
         """Do what a message asks for at once, and queue the rest; the replies so far."""
+        self._note_values()
         match message:
             case Prepare():
                 self._held, self._unready = False, True
@@ -173,6 +175,12 @@ class Crew:
                 self._close(message)
                 return [Close({})]
         return self._ready_if_done()
+
+    def _note_values(self) -> None:
+        for seat in self.seats:
+            if seat is not None and not np.isnan(self.board.values[seat.slot, 0]):
+                seat.note(self.board.values[seat.slot].tolist())
+                self.board.values[seat.slot] = np.nan
 
     @property
     def busy(self) -> bool:
@@ -242,7 +250,7 @@ class Crew:
             self._tasks.append((seat, self._step_of(seat)))
 
     def _step_of(self, seat: Seat) -> Iterator[None]:
-        seat.act(self.board.actions[seat.slot].copy(), self.board.values[seat.slot])
+        seat.act(self.board.actions[seat.slot].copy())
         if seat.settled:
             self._go_on(seat)
         yield

@@ -223,7 +223,7 @@ class Fleet:
         normals = board.normals[0] if len(board.normals) else None
         with self._timed("act"):
             board.actions[:] = self.stack.choose(board.observations, normals)
-            board.values[:] = self.stack.take_values()  # the actions are there, so are they
+            self._note_values()  # the actions are there, so are they
         due, running = board.due.copy(), board.running.astype(np.bool_)
         replies: list[Ready | None] = [None] * len(self._links)
         for place, link in enumerate(self._links):
@@ -269,12 +269,21 @@ class Fleet:
         if reply is None:
             return Ready([], [])
         while reply.blocked:
+            self.stack.found()
+            self._note_values()
             self._links[place].send(Give(self._wanted(reply)[0]))
             reply = self._receive(place)
         return reply
 
+    def _note_values(self) -> None:
+        """Put what critics said of late on the board; the crews clear it."""
+        values = self.stack.take_values()
+        looked = ~np.isnan(values[:, 0])
+        self.board.values[looked] = values[looked]
+
     def _checkpoint(self) -> None:
         self.stack.found()
+        self._note_values()
         for place, link in enumerate(self._links):
             slots = np.flatnonzero(self._member[place] & (self.board.running > 0))
             link.send(Save({int(slot): self.stack.state(int(slot)) for slot in slots}))
@@ -282,6 +291,8 @@ class Fleet:
             self._receive(place)
 
     def _finish(self) -> None:
+        self.stack.found()
+        self._note_values()
         for place, link in enumerate(self._links):
             link.send(Close(self._wanted(self._ready[place])[1] if self._ready else {}))
         for place in range(len(self._links)):

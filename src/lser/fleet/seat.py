@@ -39,7 +39,9 @@ class Seat:
         # its next batch cannot be drawn before the last one's errors are known
         self.waits = waits_for_errors(run.experiment)
         self.running = True
-        self._evaluation: Callable[[], None] | None = None  # that is due, and wants the actor
+        self._evaluation: Callable[[dict[str, float]], None] | None = (
+            None  # that is due, and wants the actor
+        )
         # an evaluation that later steps depend on, or that depends on them, cannot wait
         self.evaluates_at_once = run.experiment.intervention is not None or (
             agent.normaliser is not None
@@ -82,13 +84,13 @@ class Seat:
         self._ids = batch.ids if self.waits else None
         self._drawn += 1
 
-    def act(self, action: Float32, values: Float32) -> None:
-        """Let the chosen actions (N, A) happen, with noise; store unless errors are awaited.
+    def note(self, values: list[float]) -> None:
+        """Take what the critic said in the last updates, the numbers of `Values`."""
+        self.run.progress.values = values
+        self._learned = Learned({}, np.empty(0, np.float32), Values._make(values))
 
-        `values` (8,) are what the critic said in the updates before, or NaN.
-        """
-        if not np.isnan(values[0]):
-            self._learned = Learned({}, np.empty(0, np.float32), Values._make(values.tolist()))
+    def act(self, action: Float32) -> None:
+        """Let the chosen actions (N, A) happen, with noise; store unless errors are awaited."""
         self._arrival = advance(self.run.traffic, self.run.progress, self.agent.perturb(action))
         self._store_if_all_is_there()
 
@@ -134,10 +136,11 @@ class Seat:
         work, vector = self._evaluation, self.agent.learner.actor.vector
         assert work is not None
         self._evaluation = None
+        values = self.run.signals.values(self.run.progress)
 
         def evaluate() -> None:
             vector.numpy()[:] = actor
-            work()
+            work(values)
 
         return evaluate
 
@@ -152,7 +155,7 @@ class Seat:
         """Write all that is needed to go on exactly here."""
         self.agent.learner.load_state_dict(state)
         if self._evaluation is not None:
-            self._evaluation()
+            self._evaluation(self.run.signals.values(self.run.progress))
             self._evaluation = None
         self.run.checkpoint()
 

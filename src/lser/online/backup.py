@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lser.online import learning
 from lser.online.policies import FOLDER as POLICIES
-from lser.online.sqlite_log import FILE, SqliteReader
+from lser.online.sqlite_reader import FILE, SqliteReader
 from lser.training import checkpoint
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from lser.online.learning import STATUS, Learning
 from lser.online.log import Entry, Event, Log, LogRefusedError, Reader
 from lser.online.outbox import DirectOutbox
 from lser.online.policies import Policy, forget_policies, load_policy
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 BEAT = 0.2  # seconds between looks
 RESTART = 2.0  # seconds at least between two starts of a learner
@@ -216,8 +217,8 @@ class Keeper:
             if self._process is not None:
                 self.restarts += 1
                 logger.warning("the learner ended (%s): starting it again", self._process.poll())
-            command = [sys.executable, "-m", "lser.online.learner_process", str(self._folder)]
-            self._process = subprocess.Popen(command)
+            command = [sys.executable, "-m", "lser.online.learner_process"]
+            self._process = subprocess.Popen([*command, str(self._folder), str(os.getpid())])
 
     def trim(self) -> int:
         """Delete what retention lets go of, never what the learner has yet to see."""

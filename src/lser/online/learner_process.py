@@ -1,4 +1,4 @@
-"""The learner in a process of its own: ``python -m lser.online.learner_process FOLDER``."""
+"""The learner in a process of its own: ``python -m lser.online.learner_process FOLDER PARENT``."""
 
 import fcntl
 import os
@@ -10,15 +10,15 @@ from types import FrameType
 
 from lser.online.learning import Learning
 from lser.online.outbox import FolderOutbox
-from lser.online.sqlite_log import SqliteReader
+from lser.online.sqlite_reader import SqliteReader
 
 LOCK = "learner.lock"
 IDLE = 0.05  # seconds between looks at a log without news
 REPORT = 0.5  # seconds between reports
 
 
-def run(folder: Path) -> None:
-    """Learn until the process is told to end, or its parent is gone."""
+def run(folder: Path, parent: int) -> None:
+    """Learn until the process is told to end, or `parent`, who started it, is gone."""
     stopping = False
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -27,7 +27,6 @@ def run(folder: Path) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server passes on what it wants
-    parent = os.getppid()
     lock = (folder / LOCK).open("w")
     while True:  # an orphan of a server that was killed may still be about to end
         try:
@@ -55,4 +54,4 @@ def run(folder: Path) -> None:
 
 if __name__ == "__main__":
     os.nice(5)  # serving goes first
-    run(Path(sys.argv[1]))
+    run(Path(sys.argv[1]), int(sys.argv[2]))

@@ -63,15 +63,16 @@ def memory_for(arm: str, settings: Settings, observation_dim: int, action_dim: i
     size = (settings.capacity, observation_dim, action_dim)
     if arm == "uniform":
         return UniformReplay(*size, seed=settings.seed)
-    if arm == "lser-steady":
-        return LocalityReplay(
-            *size, bits=6, greedy=GREEDY, greedy_per="item", random_from="memory",
-            store="fifo", seed=settings.seed,
-        )  # fmt: skip
     return LocalityReplay(
-        *size, bits=6, greedy=GREEDY, greedy_per="item", random_from="memory", unseen="evict",
+        *size,
+        bits=6,
+        greedy=GREEDY,
+        greedy_per="item",
+        random_from="memory",
+        unseen="evict",
+        newest=8 if arm == "lser-steady" else 0,
         seed=settings.seed,
-    )  # fmt: skip
+    )
 
 
 class TowerLearner:

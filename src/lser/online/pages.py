@@ -102,6 +102,17 @@ def draw(
     return Slate(rows, kernels.chances(logit, chosen, eligible, share), bool(random))
 
 
+def warm_up() -> None:
+    """Compile or load the kernels now, not at the first visitor's request."""
+    scores, live = np.arange(3, dtype=np.float32), np.ones(3, np.bool_)
+    for share in (0.0, 1.0):
+        draw(
+            0, np.arange(3), scores, 2,
+            temperature=1.0, random_share=share, eligible=3, live=live,
+        )  # fmt: skip
+    kernels.explored(scores, 0.1, np.uint64(0))
+
+
 def propensities(
     rows: Int64, candidates: Int64, logit: Float64, eligible: int, random_share: float
 ) -> Float64:

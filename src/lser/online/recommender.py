@@ -1,47 +1,29 @@
 """The recommender: pages for visitors, feedback for pages, and a log between them."""
 
-import itertools
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import orjson
 
 from lser.online.books import Books
-from lser.online.covisits import start_vectors
+from lser.online.desk import Desk, Page
 from lser.online.item_files import check_id, read_items
-from lser.online.items import CHUNK, Filter, Value, check_vectors, packed, put_body, remove_body
+from lser.online.items import Filter, Value, remove_body
 from lser.online.keeper import Keeper
-from lser.online.log import Entry, Receipt
-from lser.online.policies import Policy, RandomPolicy
-from lser.online.serving import choose
+from lser.online.log import Entry
+from lser.online.pages import warm_up
+from lser.online.policies import Policy
 from lser.online.settings import Settings
-from lser.online.sqlite_log import FILE, Durability, SqliteLog, SqliteReader
+from lser.online.sqlite_log import Durability, SqliteLog
+from lser.online.sqlite_reader import FILE, SqliteReader
 from lser.types import Float32
 
-MOST_PLACES = 1_000
 LearnerPlace = Literal["thread", "process", "off"]
-_RANDOM = RandomPolicy()
-
-
-class ConflictError(ValueError):
-    """An id that was used before for something else."""
-
-
-class Page(NamedTuple):
-    """A recommended page."""
-
-    id: str  # for `feedback`
-    items: list[str]
-    propensities: list[float]  # the chance of each item at its place, given those above it
-    arm: str
-    policy: str  # learner and version
-    session: str
-    at: float
 
 
 class Recommender:
@@ -80,7 +62,6 @@ class Recommender:
             raise ValueError(f"items must be given for a new shop: {folder} holds no log")
         table = None if items is None else read_items(items)
         self.folder = folder
-        self._name, self._numbers = f"{secrets.token_hex(8)}-", itertools.count(1)  # of pages
         self._log = SqliteLog(folder, durability=durability)
         try:
             self._reader = SqliteReader(folder)
@@ -88,9 +69,11 @@ class Recommender:
             self.books = Books.open(folder, self._reader)
             self._log.watch(self.books.fold)
             self._policies: dict[tuple[str, int], Policy] = {}
+            self.desk = Desk(self._log, self.books, self._policies)
             self.keeper = Keeper(self._log, self._reader, self.books, folder, self._policies)
             if table is not None:
                 self.put_items(*table)
+            warm_up()
             self.keeper.start(learner)
         except BaseException:
             self._log.close()
@@ -168,85 +151,10 @@ class Recommender:
         limits the page to some items, `where` to those with given attributes, `exclude` leaves
         items out; a page is shorter than `k` where fewer are left.
         """
-        entry = self.decision(
+        entry = self.desk.decision(
             user, features, k, id=id, session=session, among=among, where=where, exclude=exclude
         )
-        return self.page(self._log.append(entry)[0], user)
-
-    def decision(
-        self,
-        user: str | None = None,
-        features: Sequence[float] | Float32 | None = None,
-        k: int | None = None,
-        *,
-        id: str | None = None,
-        session: str | None = None,
-        among: Sequence[str] | None = None,
-        where: Filter | None = None,
-        exclude: Sequence[str] = (),
-    ) -> Entry:
-        """The event of `recommend`, not yet logged."""
-        books, settings = self.books, self.books.settings
-        given = check_features(features, settings.features)
-        k = settings.k if k is None else check_count("k", k, MOST_PLACES)
-        id = f"{self._name}{next(self._numbers):x}" if id is None else check_id("id", id)
-        if user is not None:
-            check_id("user", user)
-        if session is not None:
-            check_id("session", session)
-        visitor = user if user is not None else session if session is not None else id
-        mask = books.items.eligible(among=among, where=where, exclude=exclude)
-        with books.lock:
-            now = self._log.now()
-            visit = 1 if user is None else books.visitors.session(
-                user, now, settings.session_timeout
-            )  # fmt: skip
-            observation = books.visitors.observe(user, given, now)
-            arm, learner, version, cold = books.arms.policy_for(visitor)
-        policy = self._policies.get((learner, version), _RANDOM) if version else _RANDOM
-        name = session if session is not None else f"{visitor}/{visit}"
-        choice = choose(
-            policy, observation, books.items, books.nearest, settings,
-            k=k, mask=mask, decision=id, visit=name,
-        )  # fmt: skip
-        ids = books.items.ids
-        body: dict[str, Any] = {
-            "user": user,
-            "session": name,
-            "visit": visit,
-            "arm": arm,
-            "learner": learner,
-            "version": version if policy is not _RANDOM else 0,
-            "cold": cold,
-            "layout": settings.layout,
-            "observation": packed(observation),
-            "given": given is not None,
-            "direction": None if choice.direction is None else packed(choice.direction),
-            "items": [ids[row] for row in choice.slate.rows.tolist()],
-            "propensities": choice.slate.propensities.tolist(),
-            "random": choice.slate.random,
-            "eligible": choice.eligible,
-        }
-        limits = {"among": among, "where": where, "exclude": exclude}
-        if mask is not None:
-            body["limits"] = {key: value for key, value in limits.items() if value}
-        return Entry("decision", id, orjson.dumps(body))
-
-    def page(self, receipt: Receipt, user: str | None) -> Page:
-        """The page that the log holds for a decision."""
-        event = receipt.event
-        body = orjson.loads(event.body)
-        if not receipt.new and body["user"] != user:
-            raise ConflictError(f"id {event.id!r} was used before for another user")
-        return Page(
-            str(event.id),
-            body["items"],
-            body["propensities"],
-            body["arm"],
-            f"{body['learner']}-{body['version']}",
-            body["session"],
-            event.at,
-        )
+        return self.desk.page(self._log.append(entry)[0], user)
 
     # feedback
 
@@ -263,33 +171,7 @@ class Recommender:
         May come once, in parts, twice or never, and late: after the window it is logged and not
         learned. Without an `id` the same report twice is one report.
         """
-        return self._log.append(self.report(page, clicks, value, id=id))[0].new
-
-    def report(
-        self,
-        page: str,
-        clicks: Sequence[str] = (),
-        value: float | None = None,
-        *,
-        id: str | None = None,
-    ) -> Entry:
-        """The event of `feedback`, not yet logged."""
-        check_id("page", page)
-        clicked = [check_id("click", item) for item in clicks]
-        if len(clicked) > MOST_PLACES:
-            raise ValueError(f"clicks must name at most {MOST_PLACES} items, got {len(clicked)}")
-        body: dict[str, Any] = {"decision": page, "clicks": clicked}
-        if value is not None:
-            number = float(value)
-            if not abs(number) <= 1e9:
-                raise ValueError(f"value must be a number up to 1e9 in size, got {value!r}")
-            body["value"] = number
-        if id is None:
-            told = f"{'/'.join(sorted(set(clicked)))}={body.get('value', '')}"
-            id = f"{page}:{told}" if len(told) < 200 else f"{page}:{_digest(told)}"
-        else:
-            check_id("id", id)
-        return Entry("feedback", id, orjson.dumps(body))
+        return self._log.append(self.desk.report(page, clicks, value, id=id))[0].new
 
     # items
 
@@ -300,45 +182,8 @@ class Recommender:
         attributes: Sequence[Mapping[str, Value] | None] | None = None,
     ) -> None:
         """Add items or change them, from the next page on; those that are so already stay."""
-        self._log.append(*self.item_changes(ids, vectors, attributes), timeout=300.0)
+        self._log.append(*self.desk.item_changes(ids, vectors, attributes), timeout=300.0)
         self.keeper.wake()
-
-    def item_changes(
-        self,
-        ids: Sequence[str],
-        vectors: Any = None,
-        attributes: Sequence[Mapping[str, Value] | None] | None = None,
-    ) -> list[Entry]:
-        """The events of `put_items`, not yet logged."""
-        items, settings = self.books.items, self.settings
-        ids = [check_id("item id", id) for id in ids]
-        if attributes is not None and len(attributes) != len(ids):
-            raise ValueError(f"attributes must be {len(ids)} mappings, got {len(attributes)}")
-        if vectors is None:
-            if not settings.learned_vectors:
-                raise ValueError("vectors must be given: this catalogue has vectors")
-            fresh = start_vectors(ids, settings.dim)
-            known = [items.row.get(id) for id in ids]
-            for place, row in enumerate(known):
-                if row is not None:
-                    fresh[place] = items.vectors[row]
-            vectors = fresh
-        else:
-            vectors = check_vectors(vectors, len(ids), settings.dim) * np.float32(settings.scale)
-        changed = [
-            place
-            for place, id in enumerate(ids)
-            if (row := items.row.get(id)) is None
-            or not np.array_equal(items.vectors[row], vectors[place])
-            or (attributes is not None and (attributes[place] or {}) != items.attributes(row))
-        ]
-        entries = []
-        for start in range(0, len(changed), CHUNK):
-            part = changed[start : start + CHUNK]
-            described = None if attributes is None else [attributes[place] for place in part]
-            body = put_body([ids[place] for place in part], vectors[part], described)
-            entries.append(Entry("items", None, body))
-        return entries
 
     def remove_items(self, ids: Sequence[str]) -> None:
         """Take items out of the catalogue, from the next page on."""
@@ -388,31 +233,3 @@ class Recommender:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def check_features(features: Any, count: int) -> Float32 | None:
-    """Features as `count` finite numbers, or None where none are given."""
-    if features is None:
-        return None
-    try:
-        array = np.array(features, np.float32)
-    except (TypeError, ValueError):
-        raise ValueError("features must be a list of numbers") from None
-    if array.shape != (count,):
-        raise ValueError(f"features must be {count} numbers, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError("features must be finite")
-    return array
-
-
-def check_count(name: str, value: Any, most: int) -> int:
-    """A whole number from 1 to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ValueError(f"{name} must be a whole number from 1 to {most}, got {value!r}")
-    return value
-
-
-def _digest(text: str) -> str:
-    import hashlib
-
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

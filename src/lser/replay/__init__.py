@@ -52,7 +52,7 @@ def load_replay(
     A memory with ``storage="memmap"`` puts its rows into a new file at `rows_path`; no path is
     ever taken from the file itself, nor the name of a module.
     """
-    name, state = load(path)
+    name, state = load(path, mapped=() if rows_path is None else ("rows",))
     if kind is None:
         if name not in MEMORIES:
             known = ", ".join(MEMORIES)
@@ -77,7 +77,7 @@ def rebuild(
         raise ValueError(f"rows_path={str(rows_path)!r}: the memory in {path} is not a memmap")
     try:
         return kind.from_state(state, rows_path=rows_path)
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
         raise ValueError(
             f"{path} does not hold a complete {kind.KIND!r} memory: {error!r}"
         ) from None

@@ -1,5 +1,6 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ Write = Callable[[], None]  # changes the store all at once
 Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kernels take it
 _LARGEST = np.finfo(np.float32).max
 _LINE = 16  # float32 in a cache line
+_PART = 1 << 16  # rows
 _AHEAD = 16  # rows; measured: 8 to 32 are alike
 
 
@@ -246,10 +248,15 @@ class Store:
         if ids.ndim != 1 or rows.shape != (len(ids), store.rows.shape[1]):
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
         _check_ids(ids, store.capacity, written)
+        for first in range(0, len(ids), _PART):
+            part = rows[first : first + _PART].astype(np.float64)
+            if not (np.abs(part) <= _LARGEST).all():
+                raise ValueError("the saved rows hold numbers that are not finite")
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
         else:
-            store.rows[: len(ids)] = rows
+            for first in range(0, len(ids), _PART):  # a map need not fit into memory
+                store.rows[first : min(first + _PART, len(ids))] = rows[first : first + _PART]
         store.ids[: len(ids)] = ids
         store.counts[:] = np.count_nonzero(ids >= 0), written
         return store
@@ -263,8 +270,23 @@ class Store:
         if path is None:
             raise ValueError("path=None: storage='memmap' needs the path of a new file")
         if path.exists():
-            raise ValueError(f"path={str(path)!r} exists; the rows need a new file")
-        return np.memmap(path, np.float32, "w+", shape=shape)
+            raise ValueError(
+                f"path={str(path)!r} exists; the rows need a new file (what a memory held when its "
+                "process ended is in the file that `save` wrote, not in its rows)"
+            )
+        return _mapped(path, shape)
+
+
+def _mapped(path: Path, shape: tuple[int, int]) -> Float32:
+    """A new file for rows, whose place on the disk is reserved: writing to a map cannot fail."""
+    try:
+        with path.open("xb") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(4 * shape[0] * shape[1], 1))
+        return np.memmap(path, np.float32, "r+", shape=shape)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _check_ids(ids: Int64, capacity: int, written: int) -> None:

@@ -151,7 +151,7 @@ def test_links_agree_with_lists_of_sessions_under_random_traffic(capacity, rows,
     links, sessions, last = new_links(capacity), [], {}
     for identity, (stream, end) in enumerate(rows):
         previous = last.pop(stream, -1)
-        link(links, np.array([identity]), np.array([previous]))
+        link(links, np.array([identity]), np.array([previous]), np.zeros(1, np.int64))
         held = [session for session in sessions if previous in session]
         if previous > identity - capacity and held:
             held[0].append(identity)

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,10 +14,12 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from lser import __version__
+from lser.online.desk import ConflictError
 from lser.online.items import remove_body
-from lser.online.log import Entry, LogRefusedError, Receipt
-from lser.online.recommender import ConflictError, Recommender
+from lser.online.log import Entry, LogRefusedError
+from lser.online.recommender import Recommender
 from lser.online.service import live, requests
+from lser.online.service.committer import Committer
 from lser.online.service.limits import Limits, Rates, RefusedError, Tokens
 from lser.online.service.metrics import Meter, exposition
 from lser.online.service.openapi import document
@@ -28,50 +29,6 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 logger = logging.getLogger("lser")
 _JSON = [(b"content-type", b"application/json")]
-
-
-class Committer:
-    """Hands entries to the log's writer and wakes whoever waits, once per commit."""
-
-    def __init__(self, recommender: Recommender) -> None:
-        """Write to a recommender's log, from the running event loop."""
-        self._log = recommender.log
-        self._loop = asyncio.get_running_loop()
-        self._done: deque[tuple[asyncio.Future[list[Receipt]], Any, Exception | None]] = deque()
-        self._called = False
-
-    async def append(self, entries: Sequence[Entry], timeout: float) -> list[Receipt]:
-        """Append entries and wait until they are durable."""
-        future: asyncio.Future[list[Receipt]] = self._loop.create_future()
-
-        def done(receipts: list[Receipt] | None, error: Exception | None) -> None:
-            self._done.append((future, receipts, error))
-            if not self._called:
-                self._called = True
-                self._loop.call_soon_threadsafe(self._wake)
-
-        self._log.submit(entries, done)
-        late = self._loop.call_later(timeout, _expire, future, timeout)  # cheaper than wait_for
-        try:
-            return await future
-        finally:
-            late.cancel()
-
-    def _wake(self) -> None:
-        self._called = False
-        while self._done:
-            future, receipts, error = self._done.popleft()
-            if future.done():
-                continue
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(receipts or [])
-
-
-def _expire(future: "asyncio.Future[list[Receipt]]", timeout: float) -> None:
-    if not future.done():
-        future.set_exception(LogRefusedError(f"the log did not answer within {timeout} s"))
 
 
 class App:
@@ -100,7 +57,7 @@ class App:
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        self._committer = Committer(self.recommender)
+        self._committer = Committer(self.recommender.log)
         yield
         await asyncio.to_thread(self.recommender.close)
 
@@ -177,7 +134,7 @@ class App:
     async def _recommend(self, body: bytes) -> dict[str, Any]:
         asked = requests.recommend(self.recommender, body, self.limits)
         receipts = await self._committer.append((asked.entry,), self.limits.timeout)
-        page = self.recommender.page(receipts[0], asked.user)
+        page = self.recommender.desk.page(receipts[0], asked.user)
         return {
             "id": page.id,
             "items": page.items,
@@ -315,7 +272,7 @@ class App:
     async def _put_items(self, request: Request) -> Response:
         body = await self._body(request.receive)  # type: ignore[arg-type]  # Starlette's aliases
         put = requests.put_items(body, self.limits, request.path_params.get("id"))
-        entries = await asyncio.to_thread(self.recommender.item_changes, *put)
+        entries = await asyncio.to_thread(self.recommender.desk.item_changes, *put)
         if entries:
             await self._committer.append(entries, self.limits.timeout)
             self.recommender.keeper.wake()

@@ -42,7 +42,7 @@ def recommend(recommender: Recommender, body: bytes, limits: Limits) -> Asked:
         if values.get(name) is not None and not isinstance(values[name], str):
             raise RefusedError(422, f"{name} must be a text")
     try:
-        entry = recommender.decision(
+        entry = recommender.desk.decision(
             user,
             _numbers("features", values.get("features")),
             k,
@@ -78,7 +78,7 @@ def _report(recommender: Recommender, report: Any, limits: Limits) -> Entry:
         raise RefusedError(422, "value must be a number")
     clicks = _texts("clicks", values.get("clicks"), limits.k) or ()
     try:
-        return recommender.report(values["page"], clicks, value, id=id)
+        return recommender.desk.report(values["page"], clicks, value, id=id)
     except (ValueError, OverflowError) as error:
         raise RefusedError(422, str(error)) from None
 

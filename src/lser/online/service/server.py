@@ -1,4 +1,4 @@
-"""One server process: ``python -m lser.online.service.server FOLDER OPTIONS`` (JSON).
+"""One server process: ``python -m lser.online.service.server OPTIONS PARENT``.
 
 Started by the supervisor, which starts another one when it ends unasked.
 """
@@ -76,8 +76,8 @@ def open_shop(options: Options) -> Recommender:
     return recommender
 
 
-def serve(options: Options) -> None:
-    """Serve until told to stop; then drain, flush and save."""
+def serve(options: Options, parent: int) -> None:
+    """Serve until told to stop or `parent` is gone; then drain, flush and save."""
     tokens = Tokens.of(options.writer_token_file, options.admin_token_file)
     check_host(options.host, tokens)
     app = App(open_shop(options), tokens=tokens, limits=options.limits, title=options.title)
@@ -88,6 +88,7 @@ def serve(options: Options) -> None:
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=False,  # nobody in front is trusted to say who asks
         timeout_graceful_shutdown=DRAIN,
         timeout_keep_alive=75,
         limit_concurrency=2_000,
@@ -97,11 +98,12 @@ def serve(options: Options) -> None:
     app.stopping = lambda: server.should_exit
 
     async def run() -> None:
-        watch = asyncio.create_task(_watch_parent(server, os.getppid()))
+        watch = asyncio.create_task(_watch_parent(server, parent))
         await server.serve()
         watch.cancel()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop where it is
+        runner.run(run())
     if not server.started:
         app.recommender.close()
         raise OSError(f"cannot listen on {options.host}:{options.port}")
@@ -117,7 +119,7 @@ async def _watch_parent(server: uvicorn.Server, parent: int) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     try:
-        serve(Options.from_json(sys.argv[1]))
+        serve(Options.from_json(sys.argv[1]), int(sys.argv[2]))
     except (ValueError, OSError) as problem:
         print(f"lser: error: {problem}", file=sys.stderr)
         sys.exit(2)

@@ -53,7 +53,8 @@ class Supervisor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.starts += 1
-        command = [sys.executable, "-m", "lser.online.service.server", self._options.as_json()]
+        options = [self._options.as_json(), str(os.getpid())]
+        command = [sys.executable, "-m", "lser.online.service.server", *options]
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
         return subprocess.Popen(command, env=environment, start_new_session=True)
 

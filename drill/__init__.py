@@ -1,0 +1,1 @@
+"""Faults on purpose, and a count of what they broke: ``make drill``."""

@@ -1,0 +1,52 @@
+"""Between the event loop and the log's writer thread."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from lser.online.log import Entry, Log, LogRefusedError, Receipt
+
+
+class Committer:
+    """Hands entries to the log's writer and wakes whoever waits, once per commit."""
+
+    def __init__(self, log: Log) -> None:
+        """Write to `log` from the running event loop."""
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._done: deque[tuple[asyncio.Future[list[Receipt]], Any, Exception | None]] = deque()
+        self._called = False
+
+    async def append(self, entries: Sequence[Entry], timeout: float) -> list[Receipt]:
+        """Append entries and wait until they are durable."""
+        future: asyncio.Future[list[Receipt]] = self._loop.create_future()
+
+        def done(receipts: list[Receipt] | None, error: Exception | None) -> None:
+            self._done.append((future, receipts, error))
+            if not self._called:
+                self._called = True
+                self._loop.call_soon_threadsafe(self._wake)
+
+        self._log.submit(entries, done)
+        late = self._loop.call_later(timeout, _expire, future, timeout)  # cheaper than wait_for
+        try:
+            return await future
+        finally:
+            late.cancel()
+
+    def _wake(self) -> None:
+        self._called = False
+        while self._done:
+            future, receipts, error = self._done.popleft()
+            if future.done():
+                continue
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(receipts or [])
+
+
+def _expire(future: "asyncio.Future[list[Receipt]]", timeout: float) -> None:
+    if not future.done():
+        future.set_exception(LogRefusedError(f"the log did not answer within {timeout} s"))
