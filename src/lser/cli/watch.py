@@ -53,7 +53,7 @@ def _lines(record: Path, every: float) -> None:
             print(where(record), flush=True)
             shown = time.monotonic()
         time.sleep(every)
-    print(where(record), flush=True)
+    print(f"{records.load(record).status}: {where(record)}", flush=True)
 
 
 def view(folder: Path) -> Group:
