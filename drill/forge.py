@@ -81,7 +81,9 @@ def _change_array(arrays: dict[str, Any], chance: random.Random) -> None:
         case 1:
             arrays[name] = array.reshape(-1)
         case 2:
-            arrays[name] = array.astype(chance.choice((np.int8, np.float32, np.uint64, np.int64)))
+            with np.errstate(all="ignore"):
+                kinds = (np.int8, np.float32, np.uint64, np.int64)
+                arrays[name] = array.astype(chance.choice(kinds))
         case 3:
             del arrays[name]
         case _ if array.size:
@@ -91,7 +93,7 @@ def _change_array(arrays: dict[str, Any], chance: random.Random) -> None:
             with np.errstate(all="ignore"):
                 flat[spots] = np.array(value, np.float64).astype(array.dtype)
             if array.dtype.kind in "iu" and chance.random() < 0.5:
-                flat[spots] = chance.randrange(0, 200)
+                flat[spots] = chance.randrange(0, 100)
 
 
 def _change_header(path: Path, chance: random.Random) -> None:

@@ -183,3 +183,11 @@ def test_a_resumed_run_writes_the_same_lines(tmp_path):
     for name in ("curve.jsonl", "final.json"):
         whole, parts = ((tmp_path / p / name).read_text() for p in ("whole", "parts"))
         assert whole == parts
+
+
+def test_the_release_s_regime_runs_with_one_user_and_five_updates_a_step(tmp_path):
+    world = SIMULATORS["virtual-taobao"].params(generated=True)
+    base = preset("virtual-taobao", "lser", "ddpg-release")
+    run(replace(base, simulator=world, **SHORT | {"users": 1, "batch_size": 16}), tmp_path)
+    final = records.load(tmp_path).final
+    assert final["updates"] == 5 * (final["steps"] - 9)  # more than 8 are stored before it learns

@@ -168,7 +168,7 @@ def test_a_crew_that_dies_takes_only_its_own_runs(tmp_path):
         return False
 
     fleet.go(stop)
-    assert records.load(Path(work[0].folder)).status == "running"  # `Fleets` marks it as failed
+    assert records.load(Path(work[0].folder)).status == "died"
     assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
 
 
@@ -320,3 +320,11 @@ def test_stacked_learners_make_the_same_fleet_to_rounding(agent, tmp_path, monke
         mine, its = (records.load(Path(f)).curve for f in (job.folder, one))
         for line, expected in zip(mine, its, strict=True):
             assert line == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_fleet_records_what_the_critics_say(tmp_path):
+    work = jobs(tmp_path, small("lser-steady", knobs={"diagnose_every": 8}, **LENGTH))
+    assert Fleet(work, device="cpu").go()
+    line = records.load(work[0].folder).curve[-1]
+    assert line["value_bound_high"] > line["value_bound_low"]
+    assert {"value_replayed_mean", "value_spread", "saturated", "one_reward"} <= line.keys()

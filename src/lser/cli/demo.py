@@ -27,7 +27,7 @@ class Arm(NamedTuple):
     memory: str
 
 
-OURS, SAME, BANDIT = "LSER's recommender", "uniform", "ridge"
+OURS, SAME, BANDIT = "LSER's recommender", "the same model with uniform replay", "ridge"
 ARMS = (
     Arm(OURS, "click-model", "lser-steady"),
     Arm(SAME, "click-model", "uniform"),
@@ -92,12 +92,14 @@ def _demo(sessions: int, seeds: int, workers: int, out: Path, *, command: str) -
         return code
     found = [records.load(job.folder) for job in jobs]
     print(closing(found))
-    print("\n" + "\n".join(map(fill, verdict(found).splitlines())))
-    print(demo_page(found, out, title="A recommender, and the linear bandit it has to beat"))
+    answer = verdict(found)
+    print("\n" + "\n".join(map(fill, answer)))
+    title = "A recommender, and the linear bandit it has to beat"
+    print(demo_page(found, out, title=title, answer=answer))
     return 0
 
 
-def verdict(found: Sequence[Record]) -> str:
+def verdict(found: Sequence[Record]) -> list[str]:
     """What the runs say, in three lines: against the bandit, while learning, and of the memory."""
     from lser.report.stats import mean_t, paired_difference
 
@@ -105,18 +107,16 @@ def verdict(found: Sequence[Record]) -> str:
     ours, bandit = final[OURS], final[BANDIT]
     memory = mean_t(paired_difference(ours, final[SAME]))
     sure = memory.low > 0 or memory.high < 0
-    return "\n".join(
-        [
-            f"LSER's recommender against the linear bandit: {_mean(ours) / _mean(bandit):.2f} "
-            f"times its CTR at the end, {_mean(learning[OURS]) / _mean(learning[BANDIT]):.2f} "
-            "times while learning.",
-            f"Its lowest run ends at {min(ours.values()):.3f}, the bandit's highest at "
-            f"{max(bandit.values()):.3f}.",
-            f"Of this the memory adds {memory.estimate:+.3f} [{memory.low:+.3f}, "
-            f"{memory.high:+.3f}] over uniform replay"
-            + ("." if sure else ": nothing that these runs could show. The model is the gain."),
-        ]
-    )
+    return [
+        f"LSER's recommender against the linear bandit: {_mean(ours) / _mean(bandit):.2f} "
+        f"times its CTR at the end, {_mean(learning[OURS]) / _mean(learning[BANDIT]):.2f} "
+        "times while learning.",
+        f"Its lowest run ends at {min(ours.values()):.3f}, the bandit's highest at "
+        f"{max(bandit.values()):.3f}.",
+        f"Of this the memory adds {memory.estimate:+.3f} [{memory.low:+.3f}, "
+        f"{memory.high:+.3f}] over uniform replay"
+        + ("." if sure else ": nothing that these runs could show. The model is the gain."),
+    ]
 
 
 def _scores(found: Sequence[Record], key: str) -> dict[str, dict[int, float]]:

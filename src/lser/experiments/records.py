@@ -6,6 +6,7 @@ What cannot be read is a record too, of status ``"damaged"``: it is listed, and 
 import gzip
 import io
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -215,12 +216,18 @@ def _checked(record: Record) -> Record:
     if not isinstance(record.curve, list):
         raise ValueError(f"{record.where}: its curve is no list")
     for line in record.curve:
-        _check_scores(record, line, ("sessions", "metric"))
+        _check_scores(record, line, ("sessions", "metric", *_names(line)))
     if record.final is not None:
-        _check_scores(record, record.final, ("metric",))
+        _check_scores(record, record.final, ("metric", *_names(record.final)))
         times = record.final.get("times") or {}
         _check_scores(record, times, tuple(times))
     return record
+
+
+def _names(line: Any) -> list[str]:
+    """The names of the numbers in an evaluation."""
+    known = line if isinstance(line, dict) else {}
+    return [name for name in known if name not in ("memory", "times")]
 
 
 def _check_scores(record: Record, line: Any, names: tuple[str, ...]) -> None:
@@ -230,6 +237,8 @@ def _check_scores(record: Record, line: Any, names: tuple[str, ...]) -> None:
         value = line.get(name)
         if not isinstance(value, int | float) or (isinstance(value, int) and abs(value) > 1 << 63):
             raise ValueError(f"{record.where}: {name}={str(value)[:40]!r} is no number")
+        if name == "sessions" and not math.isfinite(value):
+            raise ValueError(f"{record.where}: {name}={value} is no count")
 
 
 def _read(path: Path) -> dict[str, Any] | None:

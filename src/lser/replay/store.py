@@ -248,6 +248,10 @@ class Store:
         if ids.ndim != 1 or rows.shape != (len(ids), store.rows.shape[1]):
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
         _check_ids(ids, store.capacity, written)
+        for first in range(0, len(ids), _PART):
+            part = rows[first : first + _PART].astype(np.float64)
+            if not (np.abs(part) <= _LARGEST).all():
+                raise ValueError("the saved rows hold numbers that are not finite")
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
         else:

@@ -87,8 +87,12 @@ def demo_page(
     *,
     seed: int = 0,
     title: str = "LSER and uniform replay, side by side",
+    answer: Sequence[str] = (),
 ) -> Path:
-    """Writes ``index.html`` to the folder ``out``: curves, runs, a table and what they show."""
+    """Writes ``index.html`` to the folder ``out``: curves, runs, a table and what they show.
+
+    ``answer`` stands before the page's own first sentence.
+    """
     runs = list(records)
     found = _found(runs, seed)
     studied = [study.study for study in found]
@@ -97,7 +101,7 @@ def demo_page(
     page = Page(
         title=title,
         question=spec_for("demo").question,
-        answer=[standing(one) for one in panels],
+        answer=[*answer, *(standing(one) for one in panels)],
         first=first,
         figure=None,
         lead=_lead(studied),

@@ -161,7 +161,8 @@ def attend(
         prefetch_row(rows, drawn[i], len(query))
     shift, scale, direction = features_of(count[0], mean, squares, query)
     for i in range(candidates):
-        cosines[i] = cosine(rows[drawn[i]], shift, scale, direction)
+        found = cosine(rows[drawn[i]], shift, scale, direction)
+        cosines[i] = found if abs(found) <= 2.0 else 0.0  # features too large to be squared
     least = np.partition(cosines, candidates - len(slots))[candidates - len(slots)]
     ties = len(slots) - np.sum(cosines > least)
     kept = 0

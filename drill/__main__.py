@@ -1,0 +1,62 @@
+"""``make drill``: faults on purpose, then one line of counts for each; non-zero if any did harm.
+
+``python -m drill --short`` is the version of a minute that the tests run.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from drill import faults
+
+
+class Part(NamedTuple):
+    """A kind of fault: what is done, and how often in the long and in the short version."""
+
+    name: str
+    work: Callable[[Path, int], faults.Count]
+    long: int
+    short: int
+
+
+PARTS = (
+    Part("kills during a save", faults.kill_saves, 120, 6),
+    Part("kills during training", faults.kill_training, 60, 2),
+    Part("kills of a study and its parent", faults.kill_studies, 24, 0),
+    Part("damaged files", faults.damage_files, 2_000, 200),
+    Part("forged files", faults.forge_files, 500, 100),
+    Part("full disks", faults.fill_disks, 60, 8),
+    Part("failed allocations", faults.fail_allocations, 400, 60),
+    Part("two owners of a record", faults.two_owners, 20, 2),
+    Part("power lost by dropped writes", faults.drop_writes, 40, 4),
+    Part("jumps of the clock", faults.jump_clock, 10, 1),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m drill", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a minute instead of ten")
+    options = parser.parse_args()
+    harm = 0
+    for part in PARTS:
+        count = part.short if options.short else part.long
+        if not count:
+            continue
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            tried, broken = part.work(Path(folder), count)
+        harm += len(broken)
+        seconds = time.monotonic() - began
+        print(f"{part.name:34}{tried:6} tried{len(broken):5} did harm{seconds:8.1f} s", flush=True)
+        for words in broken[:5]:
+            print(f"    {words}", flush=True)
+    print("nothing lost" if not harm else f"{harm} faults did harm")
+    return 1 if harm else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
