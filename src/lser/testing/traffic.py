@@ -72,4 +72,5 @@ class Snapshot:
 
 def same_batch(left: Batch, right: Batch) -> bool:
     """Whether two batches are equal in every field."""
-    return all(np.array_equal(x, y) for x, y in zip(left, right, strict=True))
+    fields: Any = zip(left, right, strict=True)
+    return all(np.array_equal(ours, theirs) for ours, theirs in fields)
