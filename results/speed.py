@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent
+FLEET = {"lser": 60_000, "uniform": 60_000, "mix": 40_000}  # agent-steps/s asked for
 
 
 def speed() -> str:
@@ -75,5 +76,17 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 f"| {row['ratio']:.2f}x | {row['target']:.1f}x |"
                 for library, row in data.items()
                 if "ratio" in row
+            ]
+        case "fleet":
+            device, cpu = data["device"], data["cpu"]
+            return [
+                f"| agent-steps/s of {row['runs']} runs of VirtualTaobao on one "
+                f"{device['machine']['device']}, {name} | {row['agent_steps_per_s']:,.0f}, "
+                f"{row['times_one_process']:.0f}x one process{'' if row['passed'] else ' (missed)'}"
+                f" | {FLEET[name]:,} |"
+                for name, row in device["fleets"].items()
+            ] + [
+                "| steps/s per core of a fleet on the CPU, beside one process per core "
+                f"| {cpu['fleet_is_faster_by']:.2f}x (missed) | 1.5x |"
             ]
     raise ValueError(f"no rows for benchmark {name!r}")

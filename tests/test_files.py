@@ -1,5 +1,6 @@
 """Files are written whole or not at all, and a damaged one is refused with its reason."""
 
+import errno
 import json
 import os
 import struct
@@ -164,7 +165,7 @@ def test_a_failed_save_leaves_the_earlier_file_and_no_other(saved, monkeypatch):
     before = saved.read_bytes()
 
     def fail(*_):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):

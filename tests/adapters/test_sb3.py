@@ -416,7 +416,7 @@ def test_a_memory_without_the_td_errors_it_needs_says_so_once():
 def test_what_cannot_work_is_refused_with_the_reason():
     for knobs, reason in (
         ({"optimize_memory_usage": True}, "optimize_memory_usage=True"),
-        ({"memory": "locality"}, "unknown memory 'locality'; known: lser, uniform"),
+        ({"memory": "locality"}, "unknown memory 'locality'; known: lser, .*uniform"),
         ({"memory": 7}, "memory must be a name"),
         ({"params": 7}, "params must be a LocalityParams"),
         ({"bitz": 3}, "unknown parameter 'bitz'; did you mean bits"),

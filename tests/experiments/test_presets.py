@@ -179,6 +179,7 @@ def test_a_resumed_run_writes_the_same_lines(tmp_path):
     for _ in range(12):
         first.after(next(steps), None)
     first.checkpoint()
+    first.owner.release()
     Run(experiment, tmp_path / "parts").go()
     for name in ("curve.jsonl", "final.json"):
         whole, parts = ((tmp_path / p / name).read_text() for p in ("whole", "parts"))

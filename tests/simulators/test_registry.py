@@ -8,8 +8,8 @@ from lser.simulators import SIMULATORS, simulator_type
 
 def test_the_command_line_knows_the_same_simulators():
     assert {entry.name for entry in SIMULATORS.values()} == set(NAMES)
-    for name, params in NAMES.items():
-        assert simulator_type(name).params_type is params
+    for name, entry in NAMES.items():
+        assert simulator_type(name).params_type is entry.params_type()
 
 
 def test_an_unknown_name_is_an_error_that_says_what_is_known():

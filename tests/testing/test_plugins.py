@@ -88,7 +88,11 @@ def test_a_plugin_is_trained_by_an_experiment_and_its_record_read_back(folder, t
     assert from_json(to_json(experiment)) == experiment
     run(experiment, tmp_path / "record")
     record = records.load(tmp_path / "record")
-    assert record.experiment["memory"] == {"name": "toy_pkg:ToyReplay", "power": 2.0}
+    assert record.experiment["memory"] == {
+        "name": "toy_pkg:ToyReplay",
+        "newest": 0,
+        "power": 2.0,
+    }
     assert record.final
 
 

@@ -122,7 +122,8 @@ class Memory:
         self.store, self.rng = store, rng
         self._lock = Lock()
         self.newest = check_count("newest", getattr(self.params, "newest", 0), low=0)
-        self._latest: Int64 = _NO_LABELS  # ids of the last `newest` that were kept, oldest first
+        # how many writes there were, and the ids of the last `newest` of them, oldest first
+        self._latest: tuple[int, Int64] = (0, _NO_LABELS)
         self.begin()
 
     @property
@@ -233,15 +234,27 @@ class Memory:
     def noted(self, ids: Int64) -> Int64:
         """Remember which of the newcomers' `ids` are the newest; returns them."""
         if self.newest:
-            self._latest = np.concatenate((self._latest, ids[ids >= 0]))[-self.newest :]
+            written, latest = self._latest
+            kept = ids[ids >= 0]
+            if written + len(kept) == self.store.written:  # else they are found at the next draw
+                latest = np.concatenate((latest, kept))[-self.newest :]
+                self._latest = self.store.written, latest
         return ids
+
+    def latest(self) -> Int64:
+        """The slots of what is still held of the last `newest` writes, oldest first."""
+        written = self.store.written
+        if self._latest[0] != written:  # a restored memory, or a call that was broken off
+            recent = self.store.ids >= max(written - self.newest, 0) * self.capacity
+            self._latest = written, np.sort(self.store.ids[recent])
+        slots = self.store.slots(self._latest[1])
+        return slots[slots >= 0]
 
     def combined(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """What `draw` picks, its last places taken by the newest, newest last, with weight 1."""
         if not self.newest:
             return self.draw(size, query)
-        held = self.store.slots(self._latest)
-        held = held[held >= 0]
+        held = self.latest()
         held = held[max(0, len(held) - (size - 1)) :]
         slots, weights = self.draw(size - len(held), query)
         if weights is not None:
@@ -311,8 +324,6 @@ class Memory:
             "rng": rng_state(self.rng),
             "own": own,
         }
-        if self.newest:
-            config["newest"] = self._latest.tolist()
         return State(config, {**store.arrays, **arrays})
 
     @classmethod
@@ -324,7 +335,6 @@ class Memory:
         store = Store.from_state(state.part("store"), path=rows_path)
         memory._set_up(store, np.random.default_rng(0))
         memory.rng = rng_from_state(state.config["rng"])
-        memory._latest = np.array(state.config.get("newest", ()), np.int64)
         memory.restore(state.part("own").config, state.arrays)
         return memory
 

@@ -1,5 +1,6 @@
 """The matched control: LSER's codes, each given to somebody else."""
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -37,6 +38,16 @@ class ShuffledCode:
         self._recent = known[-RECENT:]
         drawn: UInt32 = known[at]
         return drawn
+
+    def rewind(self) -> Callable[[], None]:
+        """What takes the generator and the newest codes back to where they stand."""
+        generator, recent = self._rng.bit_generator.state, self._recent
+
+        def back() -> None:
+            self._rng.bit_generator.state = generator
+            self._recent = recent
+
+        return back
 
     def observe(self, observations: Float32) -> bool:
         """Let the hash learn what to centre on; then all codes are drawn anew."""

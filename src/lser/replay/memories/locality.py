@@ -225,9 +225,20 @@ class LocalityReplay(Memory):
         """The codes of a block; none where kernels hash."""
         if self._hashed:
             return _NO_CODES
-        if isinstance(self.encoder, RandomCode):
-            self._unfinished = self.encoder.rewind()  # a code is drawn once
+        self._rewind_codes()
         return self._encode(observation)
+
+    def _rewind_codes(self) -> None:
+        """From here on, an exception takes codes that are drawn at random back."""
+        if not isinstance(self.encoder, RandomCode | ShuffledCode):
+            return
+        back, draws = self.encoder.rewind(), self.index.counters["draws"]
+
+        def undo() -> None:
+            if self.index.counters["draws"] == draws:  # else the draw was made
+                back()
+
+        self._unfinished = undo
 
     def _write(self, block: Any, codes: UInt32, labels: Int64 | None) -> Int64:
         """Pack, hash, place and copy a block in one call, where there is room; returns ids."""
@@ -272,8 +283,7 @@ class LocalityReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """File newcomers whose rows lie elsewhere; returns their ids."""
-        if isinstance(self.encoder, RandomCode):
-            self._unfinished = self.encoder.rewind()
+        self._rewind_codes()
         codes, found = self._encode(block.observation), new_found(len(block.reward))
         seen, gains, labels = block.observation, block.reward, block.streams
         self.commit(
@@ -365,17 +375,22 @@ class LocalityReplay(Memory):
     def _replay(self, query: Any, drawn: tuple[Any, Any, Any]) -> int:
         code = self._code
         if not self._hashed and code != ANY_CODE:
+            self._rewind_codes()
             code = int(self._encode(query[None])[0])
         rows, flags, ids = drawn
         done: int = calls.replay(self.index.address, query, code, self.greedy, rows, flags, ids)
+        self._unfinished = None
         return done
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """The slots that a query replays."""
         code, asked = self._code, self._checked(query)
         if code != ANY_CODE:
+            self._rewind_codes()
             code = int(self._encode(asked[None])[0])
-        return self.index.pick(code, size, self.greedy), None
+        slots = self.index.pick(code, size, self.greedy)
+        self._unfinished = None
+        return slots, None
 
     def _checked(self, query: ArrayLike | None) -> Float32:
         if not self._asks:
