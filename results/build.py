@@ -26,7 +26,7 @@ from lser.report.verdicts import in_short
 
 ROOT = RESULTS.parent
 TITLE = "Experience replay for online recommendation"
-SHOWN = re.compile(r"figures/([a-z0-9.-]+\.svg)")
+SHOWN = re.compile(r"(?<!docs/)figures/([a-z0-9.-]+\.svg)")
 
 
 def score_table(found: Finding) -> str:
