@@ -237,15 +237,19 @@ class Memory:
             written, latest = self._latest
             kept = ids[ids >= 0]
             if written + len(kept) == self.store.written:  # else they are found at the next draw
-                latest = np.concatenate((latest, kept))[-self.newest :]
-                self._latest = self.store.written, latest
+                latest = np.concatenate((latest, kept))
+                self._latest = self.store.written, latest[latest >= self._oldest_of_newest()]
         return ids
+
+    def _oldest_of_newest(self) -> int:
+        """The smallest id that one of the last `newest` writes can have."""
+        return max(self.store.written - self.newest, 0) * self.capacity
 
     def latest(self) -> Int64:
         """The slots of what is still held of the last `newest` writes, oldest first."""
         written = self.store.written
         if self._latest[0] != written:  # a restored memory, or a call that was broken off
-            recent = self.store.ids >= max(written - self.newest, 0) * self.capacity
+            recent = self.store.ids >= self._oldest_of_newest()
             self._latest = written, np.sort(self.store.ids[recent])
         slots = self.store.slots(self._latest[1])
         return slots[slots >= 0]

@@ -35,6 +35,7 @@ from lser.types import Batch, Bool, Float32, Int64
 
 _DISCOUNT = 0.99
 _NO_CODES: UInt32 = np.empty(0, np.uint32)
+_ONE_ROW: Int64 = np.zeros((2, 2), np.int64)  # what `calls.extend` fills for a block of one
 _NO_QUERY: Float32 = np.empty(0, np.float32)
 
 
@@ -208,6 +209,15 @@ class LocalityReplay(Memory):
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
         block: Any = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
+            if self._direct and self._unfinished is None:
+                try:
+                    if len(block[2]) == 1:  # stored whole or not at all: nothing to settle
+                        extend: Any = calls.extend
+                        found = _ONE_ROW.copy()
+                        if extend(self._address, *block, _NO_CODES, found) == 1:
+                            return self.noted(found[0, :1])
+                except TypeError:  # not all are arrays that a kernel takes as they are
+                    pass
             self.settle()
             return self.noted(self._extend(block, streams))
 
