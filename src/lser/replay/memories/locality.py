@@ -209,17 +209,21 @@ class LocalityReplay(Memory):
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
         block: Any = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
-            if self._direct and self._unfinished is None:
-                try:
-                    if len(block[2]) == 1:  # stored whole or not at all: nothing to settle
-                        extend: Any = calls.extend
-                        found = _ONE_ROW.copy()
-                        if extend(self._address, *block, _NO_CODES, found) == 1:
-                            return self.noted(found[0, :1])
-                except TypeError:  # not all are arrays that a kernel takes as they are
-                    pass
-            self.settle()
-            return self.noted(self._extend(block, streams))
+            ids = self._one(block) if self._direct and self._unfinished is None else None
+            if ids is None:
+                self.settle()
+                ids = self._extend(block, streams)
+            return self.noted(ids)
+
+    def _one(self, block: Any) -> Int64 | None:
+        """Store a block of one, whole or, with None, not at all: there is nothing to settle."""
+        extend: Any = calls.extend
+        found = _ONE_ROW.copy()
+        try:
+            stored = len(block[2]) == 1 and extend(self._address, *block, _NO_CODES, found) == 1
+        except TypeError:  # not all are arrays that a kernel takes as they are
+            return None
+        return found[0, :1] if stored else None
 
     def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
         if self._direct:
