@@ -151,7 +151,7 @@ def test_a_plugin_is_named_on_the_command_line(name, place, request):
     options = [f"--{knob.replace('_', '-')}={value}" for knob, value in SHORT.items()]
     out = python(folder, "-m", "lser", "train", "bazaar", name, "--memory.power=3", *options)
     record = records.load(Path(folder) / out.strip())
-    assert record.experiment["memory"] == {"name": name, "power": 3.0}
+    assert record.experiment["memory"] == {"name": name, "newest": 0, "power": 3.0}
 
 
 @pytest.mark.slow
