@@ -173,18 +173,6 @@ def test_every_flavour_sums_and_divides_by_zero_like_numpy(flavour):
     assert np.isnan(ratio(values * np.nan, 2.0))
 
 
-def test_a_parallel_kernel_equals_the_plain_one():
-    def scaled(values: np.ndarray, out: np.ndarray) -> None:
-        for i in numba.prange(values.shape[0]):
-            out[i] = values[i].sum()
-
-    values = np.random.default_rng(0).normal(size=(64, 33))
-    plain, parallel = np.empty(64), np.empty(64)
-    compiled.kernel(scaled)(values, plain)
-    compiled.parallel_kernel(scaled)(values, parallel)
-    np.testing.assert_array_equal(parallel, plain)
-
-
 def test_without_compilation_kernels_are_plain_functions(copy):
     code = "from lser import caller; print(caller.twice(3.0), type(caller.twice).__name__)"
     assert run(copy, code, NUMBA_DISABLE_JIT="1") == "6.0 function"

@@ -58,13 +58,6 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
-def check_sample(batch_size: object, size: int) -> int:
-    """The batch size asked of a memory holding `size` transitions, or ValueError."""
-    if size == 0:
-        raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
-    return check_count("batch_size", batch_size)
-
-
 def check_feedback(ids: ArrayLike, td_errors: ArrayLike) -> tuple[Int64, Float64]:
     """Ids and finite TD errors of equal length, (n,) each, or ValueError."""
     names, errors = np.asarray(ids), np.asarray(td_errors, dtype=np.float64)

@@ -5,8 +5,8 @@ directory where that is read-only; where neither can be written they are compile
 The cached code of a kernel belongs to one state of its module and of all `lser` modules that this
 one imports, however indirectly.
 
-Kernels of the memories take addresses in place of many arrays, because unboxing an array costs more
-than inserting a transition: `int64_at` and its siblings make arrays of them.
+Kernels of the memories take one address in place of many arrays, because unboxing an array costs
+more than inserting a transition: `record_at` and `view_of` make a record and arrays of it.
 """
 
 import hashlib
@@ -22,7 +22,6 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import carray  # type: ignore[attr-defined]  # missing in its stubs
 from numba.core import cgutils as untyped
 from numba.core import event, types
 from numba.extending import intrinsic
@@ -70,11 +69,6 @@ def inlined(function: Function) -> Function:
     Each separate kernel costs a tenth of a second at first use; a copied one costs nothing.
     """
     return _compile(function, inline="always")
-
-
-def parallel_kernel(function: Function) -> Function:
-    """A kernel whose `numba.prange` loops run on several threads; otherwise like `kernel`."""
-    return _compile(function, parallel=True)
 
 
 def refuse_others(compiled: Any) -> None:
@@ -282,33 +276,3 @@ popcount: Any = intrinsic(_popcount)
 slide: Any = intrinsic(_slide)
 # prefetch(array, flat index): bring the cache line of an element near
 prefetch: Any = intrinsic(_hint)
-
-
-@kernel
-def int64_at(address: Num, length: Num, width: Num) -> Any:
-    """The (length, width) int64 array at `address`."""
-    return carray(pointer(address), (length, width), np.int64)
-
-
-@kernel
-def int32_at(address: Num, length: Num) -> Any:
-    """The int32 array at `address`."""
-    return carray(pointer(address), length, np.int32)
-
-
-@kernel
-def uint32_at(address: Num, length: Num) -> Any:
-    """The uint32 array at `address`."""
-    return carray(pointer(address), length, np.uint32)
-
-
-@kernel
-def float64_at(address: Num, length: Num, width: Num) -> Any:
-    """The (length, width) float64 array at `address`."""
-    return carray(pointer(address), (length, width), np.float64)
-
-
-@kernel
-def float32_at(address: Num, length: Num, width: Num) -> Any:
-    """The (length, width) float32 array at `address`."""
-    return carray(pointer(address), (length, width), np.float32)

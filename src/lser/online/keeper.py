@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -60,8 +61,8 @@ class Keeper:
         if learner == "thread":
             self._spawn(self._learn_on)
 
-    def _spawn(self, target: object) -> None:
-        thread = threading.Thread(target=target, daemon=True)  # type: ignore[arg-type]  # callable
+    def _spawn(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, daemon=True)
         self._threads.append(thread)
         thread.start()
 
