@@ -65,7 +65,8 @@ def main() -> None:
         there = [min(c, key=lambda p: abs(p["sessions"] - until))["metric"] for c in drawn]
         print(
             f"{arm} at {until:,}: mean {np.mean(there):.3f}, "
-            f"below .8: {sum(s < 0.8 for s in there)}, fell: {sum(longest_fall(c) >= LONG for c in drawn)}"
+            f"below .8: {sum(s < 0.8 for s in there)}, "
+            f"fell: {sum(longest_fall(c) >= LONG for c in drawn)}"
         )
 
 
