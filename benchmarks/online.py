@@ -107,7 +107,7 @@ class Service:
         self.port = free_port()
         self.folder = folder
         options = Options(
-            folder=folder, items=items, port=self.port, durability=durability, learner=learner,
+            shop=str(folder), items=items, port=self.port, durability=durability, learner=learner,
             settings=settings,
         )  # fmt: skip
         self._supervisor = Supervisor(options)
@@ -225,6 +225,7 @@ def learner_speed(scratch, pages=1_500):
 
     import lser
     from lser.online import Recommender, Settings
+    from lser.online.folder_store import FolderShelf
     from lser.online.learning import Learning
     from lser.online.sqlite_reader import SqliteReader
 
@@ -247,7 +248,7 @@ def learner_speed(scratch, pages=1_500):
 
     def online():
         reader = SqliteReader(folder)
-        learning = Learning(folder, reader, Nowhere())
+        learning = Learning(FolderShelf(folder), reader, Nowhere())
         learning.step(600)
         updates, began = learning.learners["lser-ddpg"].updates, time.perf_counter()
         while learning.step(2_000):

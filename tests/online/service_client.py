@@ -66,7 +66,7 @@ def running(folder, **options):
         write_items(items)
     port = options.pop("port", None) or free_port()
     made = Options(
-        folder=folder / "shop", items=items, port=port, **{"settings": SETTINGS, **options}
+        shop=str(folder / "shop"), items=items, port=port, **{"settings": SETTINGS, **options}
     )
     supervisor = Supervisor(made)
     thread = threading.Thread(target=supervisor.run)

@@ -16,7 +16,7 @@ import pytest
 from replays import Nowhere, copy, finish, recorded
 from service_client import Client, running
 
-from lser.online.learner_process import LOCK
+from lser.online.folder_store import LEASE, FolderShelf
 from lser.online.learning import Learning
 from lser.online.sqlite_reader import SqliteReader
 
@@ -74,7 +74,7 @@ class Ledger(threading.Thread):
 
 def learner_pid(folder):
     """Who holds the learner's lock, by the system's table of locks."""
-    inode = os.stat(folder / LOCK).st_ino
+    inode = os.stat(folder / LEASE).st_ino
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
         if fields[5].endswith(f":{inode}"):
@@ -118,7 +118,7 @@ def judge(folder, ledgers):
             logged[event.id] = orjson.loads(event.body)["items"]
         elif event.kind == "feedback":
             reports.append(event.id)
-    assert reader._rows("pragma integrity_check", ()) == [("ok",)]
+    assert reader.rows("pragma integrity_check", ()) == [("ok",)]
     reader.close()
     assert len(reports) == len(set(reports))
     acknowledged = 0
@@ -172,7 +172,7 @@ def test_a_kill_inside_a_snapshot_leaves_the_one_before(tmp_path, monkeypatch):
         monkeypatch.setattr(os, "replace", replace)
         monkeypatch.setattr(checkpoint, "save", save)
         reader = SqliteReader(folder)
-        learning = Learning(folder, reader, Nowhere())
+        learning = Learning(FolderShelf(folder), reader, Nowhere())
         with pytest.raises(Killed):
             list(iter(lambda learning=learning: learning.step(20), 0))
         reader.close()

@@ -188,7 +188,7 @@ def test_rare_kinds_are_found_by_their_index(log, tmp_path):
         "explain query plan select seq, at, kind, id, body from event where kind not in "
         "('decision', 'feedback', 'tick') and kind = ? and seq > ? and seq <= ? order by seq"
     )
-    plan = reader._rows(statement, ("items", 0, 9))
+    plan = reader.rows(statement, ("items", 0, 9))
     assert any("event_kind" in str(row) for row in plan)
     reader.close()
 
@@ -222,7 +222,7 @@ def test_a_backup_is_whole_while_the_log_is_written(log, tmp_path):
         reader.backup(tmp_path / f"copy{number}" / FILE)
         copy = SqliteReader(tmp_path / f"copy{number}")
         copies.append([event.seq for event in copy.read(0, 100_000)])
-        assert copy._rows("pragma integrity_check", ()) == [("ok",)]
+        assert copy.rows("pragma integrity_check", ()) == [("ok",)]
         copy.close()
     stop.set()
     thread.join()

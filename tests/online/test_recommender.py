@@ -8,6 +8,8 @@ from shops import Shoppers, catalogue, quick, visit
 
 from lser.online import ConflictError, Recommender
 from lser.online.arms import arm_of, unit
+from lser.online.books import Books
+from lser.online.folder_store import FolderShelf
 from lser.online.items import unpacked
 from lser.online.settings import Settings, parse_arms
 from lser.online.sqlite_reader import SqliteReader
@@ -21,7 +23,7 @@ def shop(tmp_path):
 
 
 def events(shop, kind):
-    reader = SqliteReader(shop.folder)
+    reader = shop.store.reader()
     found = list(reader.of_kind(kind))
     reader.close()
     return found
@@ -163,7 +165,7 @@ def test_books_folded_anew_are_the_books_of_the_snapshot(tmp_path):
         visit(shop, shoppers, 50)
         wait(shop, 0.25)
         visit(shop, shoppers, 50, start=50)
-        shop.books.save(shop.folder)
+        shop.books.save(shop.store.shelf)
         visit(shop, shoppers, 5, start=100)
     states = []
     for keep in (True, False):
@@ -171,9 +173,7 @@ def test_books_folded_anew_are_the_books_of_the_snapshot(tmp_path):
             for file in (tmp_path / "shop" / "books").iterdir():
                 file.unlink()
         reader = SqliteReader(tmp_path / "shop")
-        from lser.online.books import Books
-
-        states.append(Books.open(tmp_path / "shop", reader).state())
+        states.append(Books.open(FolderShelf(tmp_path / "shop"), reader).state())
         reader.close()
     one, two = states
     np.testing.assert_array_equal(one["visitors"].pop("vectors"), two["visitors"].pop("vectors"))

@@ -186,7 +186,7 @@ def test_a_backup_of_a_running_shop_is_a_shop(service, tmp_path, capsys):
 def test_a_second_service_on_the_same_shop_is_turned_away(service, tmp_path):
     from lser.online.service.supervisor import Supervisor
 
-    options = Options(folder=service[2], port=free_port())
+    options = Options(shop=str(service[2]), port=free_port())
     assert Supervisor(options).run() == 2
 
 
@@ -318,5 +318,5 @@ def test_latencies_of_the_last_seconds():
 
 
 def test_options_travel_to_the_server_s_process(tmp_path):
-    options = Options(folder=tmp_path, items=tmp_path / "i.csv", limits=Limits(rate=3.0))
+    options = Options(shop=str(tmp_path), items=tmp_path / "i.csv", limits=Limits(rate=3.0))
     assert Options.from_json(options.as_json()) == options

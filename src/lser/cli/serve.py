@@ -98,7 +98,7 @@ def _serve(
     Settings(**settings)  # what is wrong is said here, before any process is started
     check_host(host, Tokens.of(writer_token_file, admin_token_file))
     options = Options(
-        folder=shop,
+        shop=str(shop),
         items=items,
         host=host,
         port=port,

@@ -44,6 +44,12 @@ class Versions:
     current: int = 0  # 0: none, the cold start or random pages are shown
     stable: int = 0  # where a rollback goes
     held: bool = False  # whether candidates wait for a promotion
+    releases: int = 0  # promotions and rollbacks so far
+
+    @property
+    def serving(self) -> set[int]:
+        """The versions that pages may be made with."""
+        return {self.current, self.stable}
 
     def candidate(self, body: dict[str, Any], *, auto: bool) -> None:
         """Take in a candidate; a sound one goes live by itself unless they are held."""
@@ -57,6 +63,7 @@ class Versions:
     def release(self, body: Mapping[str, Any]) -> None:
         """Promote a version or go back to one."""
         version = int(body["version"])
+        self.releases += 1
         if body["action"] == "promote":
             self.stable, self.held = version, bool(body.get("hold", False))
         else:
@@ -174,20 +181,25 @@ class Arms:
             for name, old in self.curve.items():
                 self.curve[name] = _merged(old, self.width)
 
-    def due(self) -> list[tuple[str, dict[str, Any]]]:
-        """Events that the evidence asks for: hand-overs and rollbacks."""
-        found: list[tuple[str, dict[str, Any]]] = []
+    def due(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Events that the evidence asks for: hand-overs and rollbacks, by kind, id and body.
+
+        Every server of a shop comes to them; the ids make one of what several say.
+        """
+        found: list[tuple[str, str, dict[str, Any]]] = []
         for arm, (own, cold) in self.probes.items():
             if self.cold(arm) and below(cold, own):
                 evidence = {"learner": [*own.interval()], "cold": [*cold.interval()]}
-                found.append(("handover", {"arm": arm, "by": "evidence", "evidence": evidence}))
+                told = {"arm": arm, "by": "evidence", "evidence": evidence}
+                found.append(("handover", arm, told))
         for arm, (own, control) in self.trials.items():
             versions = self.versions.get(arm)
             if versions and versions.current and below(own, control) and arm not in DIRECT:
                 target = versions.stable if versions.stable != versions.current else 0
                 evidence = {"arm": [*own.interval()], "control": [*control.interval()]}
                 body = {"arm": arm, "version": target, "action": "rollback", "by": "evidence"}
-                found.append(("release", {**body, "evidence": evidence}))
+                id = f"{arm}-{versions.releases + 1}"
+                found.append(("release", id, {**body, "evidence": evidence}))
         return found
 
     def state(self) -> dict[str, Any]:
@@ -198,6 +210,7 @@ class Arms:
                 arm: {
                     "about": [[number, about] for number, about in v.about.items()],
                     "current": v.current, "stable": v.stable, "held": v.held,
+                    "releases": v.releases,
                 }
                 for arm, v in self.versions.items()
             },
@@ -216,8 +229,8 @@ class Arms:
         """Continue from `state()`."""
         for arm, values in state["versions"].items():
             about = OrderedDict((int(number), dict(value)) for number, value in values["about"])
-            current, stable, held = values["current"], values["stable"], values["held"]
-            self.versions[arm] = Versions(about, current, stable, held)
+            kept = {name: values[name] for name in ("current", "stable", "held", "releases")}
+            self.versions[arm] = Versions(about, **kept)
         for arm, sums in state["total"].items():
             self._tally(self.total, arm).load(sums)
         for name, where in (("probes", self.probes), ("trials", self.trials)):

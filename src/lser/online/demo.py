@@ -148,7 +148,7 @@ def run_demo(
     rows = [",".join([id, *map(str, row)]) for id, row in zip(ids, vectors.tolist(), strict=True)]
     table.write_text("\n".join([header, *rows]) + "\n")
     options = Options(
-        folder=shop,
+        shop=str(shop),
         items=table,
         host=host,
         port=port,

@@ -1,57 +1,79 @@
-"""The learner in a process of its own: ``python -m lser.online.learner_process FOLDER PARENT``."""
+"""The learner's life: it waits for the lease, learns while it holds it, and saves at the end.
 
-import fcntl
+``python -m lser.online.learner_process LOG PARENT`` is a learner in a process of its own.
+"""
+
+import logging
 import os
 import signal
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable
 from types import FrameType
 
 from lser.online.learning import Learning
-from lser.online.outbox import FolderOutbox
-from lser.online.sqlite_reader import SqliteReader
+from lser.online.log import LeaseLostError, Log
+from lser.online.store import Lease, Store, open_store
 
-LOCK = "learner.lock"
 IDLE = 0.05  # seconds between looks at a log without news
 REPORT = 0.5  # seconds between reports
+WAIT = 0.25  # seconds between looks at a lease that another has
+logger = logging.getLogger("lser")
 
 
-def run(folder: Path, parent: int) -> None:
-    """Learn until the process is told to end, or `parent`, who started it, is gone."""
-    stopping = False
+def learn_until(store: Store, stopping: Callable[[], bool], log: Log | None = None) -> None:
+    """Learn for a shop until told to stop; `log` is the writer of this process, if it has one."""
+    while not stopping():
+        lease = store.lease(log)
+        if lease is None:  # another learns: stand by
+            time.sleep(WAIT)
+            continue
+        try:
+            _learn(store, lease, stopping)
+        except LeaseLostError as error:
+            logger.warning("another learner has taken over: %s", error)
+        finally:
+            lease.close()
+
+
+def _learn(store: Store, lease: Lease, stopping: Callable[[], bool]) -> None:
+    reader = store.reader()
+    try:
+        learning = Learning(lease.shelf, reader, lease.outbox)
+        reported = 0.0
+        while not stopping() and lease.held():
+            worked = learning.step(50)
+            if time.monotonic() - reported >= REPORT:
+                reported = time.monotonic()
+                learning.report()
+            if not worked:
+                time.sleep(IDLE)
+        learning.save()  # not after a failure: what is half folded is no function of the log
+        learning.report()
+    finally:
+        reader.close()
+
+
+def run(log: str, parent: int) -> None:
+    """Learn until the process is told to end, or `parent`, who started it, is gone; 0: nobody."""
+    stopped = False
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
+        nonlocal stopped
+        stopped = True
 
     signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server passes on what it wants
-    lock = (folder / LOCK).open("w")
-    while True:  # an orphan of a server that was killed may still be about to end
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            if stopping or os.getppid() != parent:
-                return
-            time.sleep(IDLE)
-    reader = SqliteReader(folder)
-    learning = Learning(folder, reader, FolderOutbox(folder))
-    reported = 0.0
-    while not stopping and os.getppid() == parent:
-        worked = learning.step(50)
-        if time.monotonic() - reported >= REPORT:
-            reported = time.monotonic()
-            learning.report()
-        if not worked:
-            time.sleep(IDLE)
-    learning.save()
-    learning.report()
-    reader.close()
-    lock.close()
+    if parent:  # the server passes on what it wants
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGINT, stop)
+    store = open_store(log)
+    try:
+        learn_until(store, lambda: stopped or (parent != 0 and os.getppid() != parent))
+    finally:
+        store.close()
 
 
 if __name__ == "__main__":
     os.nice(5)  # serving goes first
-    run(Path(sys.argv[1]), int(sys.argv[2]))
+    run(sys.argv[1], int(sys.argv[2]))

@@ -6,12 +6,19 @@ An event has a sequence number, a time, a kind, an id that is unique within its 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 
 class LogRefusedError(RuntimeError):
-    """The log could not take events (full disk, locked file, shut down); none of them is in it."""
+    """The log could not take events (full disk, locked file, shut down).
+
+    None of them is in it, but for one case: where a database went away before it had answered,
+    they may be. The same ids again tell.
+    """
+
+
+class LeaseLostError(RuntimeError):
+    """A learner that another has replaced tried to write; nothing was written."""
 
 
 class Entry(NamedTuple):
@@ -44,7 +51,12 @@ Watcher = Callable[[list[Event]], None]
 
 
 class Log(Protocol):
-    """One writer, any number of readers by sequence number."""
+    """What serving writes to; what is read by number is the same for every reader."""
+
+    commits: int
+    rows: int  # events written here
+    repeats: int
+    refused: int
 
     def submit(self, entries: Sequence[Entry], done: Done) -> None:
         """Append entries together; `done` is called on the writer's thread once it is decided."""
@@ -58,6 +70,10 @@ class Log(Protocol):
         """Call `watcher` with the new events of every commit, in order, before its answers."""
         ...
 
+    def follow(self, after: int) -> None:
+        """From now on tell watchers of every event after a number, also of those by others."""
+        ...
+
     def now(self) -> float:
         """The log's time."""
         ...
@@ -69,6 +85,10 @@ class Log(Protocol):
 
     def trim(self, before: int, kinds: Sequence[str], timeout: float = 60.0) -> int:
         """Delete events of `kinds` with a smaller sequence number; returns how many."""
+        ...
+
+    def drop(self, seqs: Sequence[int], timeout: float = 60.0) -> None:
+        """Delete single events, which later ones have made superfluous."""
         ...
 
     def close(self) -> None:
@@ -97,10 +117,6 @@ class Reader(Protocol):
 
     def first_after(self, at: float) -> int:
         """The smallest sequence number whose event is not older than `at`; past the end if none."""
-        ...
-
-    def backup(self, path: Path) -> None:
-        """Copy the log as it stands, while it is written."""
         ...
 
     def close(self) -> None:

@@ -213,7 +213,7 @@ class App:
 
     async def _metrics(self, _request: Request) -> Response:
         recommender = self.recommender
-        learner = live.learner_status(recommender.folder)
+        learner = recommender.keeper.learner
         text = exposition(self.meter, recommender.log, recommender.books, learner)
         return Response(text, media_type="text/plain; version=0.0.4")
 
