@@ -29,7 +29,7 @@ def jobs(folder: Path, seeds: int, sessions: int) -> list[Any]:
 
     return [
         job_for(
-            replace(lasting(preset("bazaar", memory), sessions), seed=seed, label=memory),
+            replace(lasting(preset("bazaar", memory, "ddpg"), sessions), seed=seed, label=memory),
             folder,
             "fleet equality",
         )

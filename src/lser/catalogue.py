@@ -40,7 +40,7 @@ class Entry:
     source: str = ""
     """Whom to cite."""
     needs: frozenset[str] = frozenset()
-    """Of query, td_errors, sessions, goals, files, items: what it is told and makes use of."""
+    """Of query, td_errors, sessions, goals, files, items, clicks: what it makes use of."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
@@ -274,7 +274,7 @@ AGENTS = Catalogue(
           knobs={"critic": "late-action", "norm_gain": "uniform", "noise_reset": False},
           settings="lser.agents.params:DDPGParams"),
     entry("click-model", "lser.agents.click_model:ClickModel", "click model",
-          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items"),
+          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items clicks"),
     entry("ridge", _RIDGE, "linear bandit", "ridge regression on observation x action, noise",
           "Li et al. 2010", look=("#0072b2", "^")),
     entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",

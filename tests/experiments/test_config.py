@@ -34,10 +34,10 @@ def test_settings_at_their_defaults_stay_out_of_the_hash():
 
 
 def test_a_record_of_before_a_setting_existed_is_read_with_its_default():
-    plain = to_json(preset("bazaar", "per"))
+    plain = to_json(preset("bazaar", "per", "ddpg"))
     del plain["memory"]["offset"]
     del plain["agent"]["value_bound"]
-    assert from_json(plain) == preset("bazaar", "per")
+    assert from_json(plain) == preset("bazaar", "per", "ddpg")
 
 
 @pytest.mark.parametrize("entry", MEMORIES.own.values(), ids=lambda entry: entry.name)

@@ -119,7 +119,7 @@ def test_quality_and_expected_clicks_can_be_what_is_rewarded():
     [("noise", 0.9, True), ("noise and greedy", 1.0, True), ("learning", 0.9, False)],
 )
 def test_the_intervention_in_its_three_readings(stops, greedy, learns, tmp_path):
-    base = replace(preset("bazaar", "lser", scale="quick"), **SHORT)
+    base = replace(preset("bazaar", "lser", "ddpg", scale="quick"), **SHORT)
     experiment = replace(base, sessions=12, intervention=-1.0, intervention_stops=stops)
     run(experiment, tmp_path)
     record = records.load(tmp_path)
@@ -150,7 +150,7 @@ def test_values_that_leave_the_bound_are_said_once_while_it_happens(caplog):
 
 
 def test_a_curve_tells_of_the_critic_and_of_batches_with_one_reward(tmp_path):
-    experiment = replace(preset("bazaar", "reward-top", scale="quick"), **SHORT)
+    experiment = replace(preset("bazaar", "reward-top", "ddpg", scale="quick"), **SHORT)
     experiment = replace(experiment, agent=replace(experiment.agent, diagnose_every=4))
     run(experiment, tmp_path)
     line = records.load(tmp_path).curve[-1]

@@ -143,4 +143,4 @@ def test_the_demo_s_click_rate_rises(tmp_path, capsys):
         }
         ends = {name: sum(c for c, _ in r) / sum(n for _, n in r) for name, r in rates.items()}
     assert ends["bandit"] > 3 * ends["random"]
-    assert ends["lser"] > 3 * ends["random"]
+    assert ends["lser-steady"] > 3 * ends["random"]

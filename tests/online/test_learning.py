@@ -159,11 +159,11 @@ def test_a_learner_in_a_process_is_started_again(tmp_path):
                 time.sleep(0.05)
             assert true()
 
-        until(lambda: "lser" in shop.books.arms.versions)
+        until(lambda: "lser-steady" in shop.books.arms.versions)
         os.kill(process.pid, signal.SIGKILL)
         until(lambda: shop.keeper.restarts == 1)
-        before = shop.books.arms.versions["lser"].current
-        until(lambda: shop.books.arms.versions["lser"].current > before)
+        before = shop.books.arms.versions["lser-steady"].current
+        until(lambda: shop.books.arms.versions["lser-steady"].current > before)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_a_page_has_distinct_items_and_its_propensities(shop):
     page = shop.recommend("u", [0.1, 0.2], 7)
     assert len(set(page.items)) == len(page.items) == len(page.propensities) == 7
     assert all(0 < chance <= 1 for chance in page.propensities)
-    assert page.arm == "lser"
+    assert page.arm == "lser-steady"
 
 
 def test_a_retried_page_is_the_logged_one(shop):
@@ -81,7 +81,7 @@ def test_late_feedback_is_logged_counted_and_not_learned(shop):
     wait(shop, 0.3)
     assert shop.feedback(page.id, page.items)
     assert shop.books.counts["late"] == 1
-    assert shop.books.arms.total["lser"].clicks == 0
+    assert shop.books.arms.total["lser-steady"].clicks == 0
     assert len(events(shop, "feedback")) == 1
 
 
@@ -117,7 +117,7 @@ def test_items_change_while_it_runs(shop):
         (lambda s: s.feedback("x", value=float("nan")), "value must be a number"),
         (lambda s: s.put_items(["a"], [[1.0]]), "vectors must have 4 numbers"),
         (lambda s: s.put_items(["a"]), "vectors must be given"),
-        (lambda s: s.promote("lser", 9), "has no policies"),
+        (lambda s: s.promote("lser-steady", 9), "has no policies"),
         (lambda s: s.change({"dim": 9}), "dim is 4 in this log and cannot become 9"),
     ],
 )
@@ -147,11 +147,11 @@ def test_a_shop_goes_on_where_it_stopped(tmp_path):
         visit(shop, shoppers, 60)
         wait(shop, 0.25)
         visit(shop, shoppers, 10, start=60)
-        versions = shop.books.arms.versions["lser"].current
+        versions = shop.books.arms.versions["lser-steady"].current
         now = shop.log.now()
         seen = shop.books.visitors.observe("u3", None, now)
     with Recommender.open(tmp_path / "shop", learner="off") as again:
-        assert again.books.arms.versions["lser"].current == versions > 0
+        assert again.books.arms.versions["lser-steady"].current == versions > 0
         np.testing.assert_array_equal(again.books.visitors.observe("u3", None, now), seen)
         assert again.settings == shop.settings
 
@@ -242,7 +242,7 @@ def test_exploration_belongs_to_the_visit(shop):
     for session in ("s1", "s1", "s2"):
         shop.recommend("u1", [0, 0], 5, session=session)
     bodies = [orjson.loads(e.body) for e in events(shop, "decision")[-3:]]
-    policy = shop._policies["lser", bodies[0]["version"]]
+    policy = shop._policies["lser-steady", bodies[0]["version"]]
     noises = []
     for body in bodies:
         clean = policy.direction(unpacked(body["observation"]))
@@ -256,18 +256,18 @@ def test_promote_and_rollback_by_hand(shop):
     for turn in range(3):
         visit(shop, shoppers, 40, start=40 * turn)
         wait(shop, 0.3)
-    versions = shop.books.arms.versions["lser"]
+    versions = shop.books.arms.versions["lser-steady"]
     newest = versions.current
     assert newest >= 2
-    shop.rollback("lser", 1)
+    shop.rollback("lser-steady", 1)
     assert (versions.current, versions.held) == (1, True)
     visit(shop, shoppers, 20, start=500)
     wait(shop, 0.3)
     assert versions.current == 1  # candidates wait
-    shop.promote("lser", newest)
+    shop.promote("lser-steady", newest)
     assert (versions.current, versions.stable, versions.held) == (newest, newest, False)
     with pytest.raises(ValueError, match="no version 999"):
-        shop.promote("lser", 999)
+        shop.promote("lser-steady", 999)
 
 
 def feed_arms(shop, rates, pages=600):
@@ -310,7 +310,7 @@ def test_the_cold_start_hands_over_on_evidence(tmp_path):
         catalogue(), tmp_path / "shop", features=2, settings=settings, learner="off"
     ) as shop:
         arms = shop.books.arms
-        assert arms.cold("lser")
+        assert arms.cold("lser-steady")
 
         def rates(page, user):
             return 0.4 if page.policy.startswith("lser") else 0.05
@@ -322,9 +322,9 @@ def test_the_cold_start_hands_over_on_evidence(tmp_path):
         assert shop.recommend(cold[0]).policy.startswith("popular")
         feed_arms(shop, rates, pages=500)
         deadline = time.monotonic() + 10
-        while arms.cold("lser") and time.monotonic() < deadline:
+        while arms.cold("lser-steady") and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert not arms.cold("lser")
+        assert not arms.cold("lser-steady")
         assert shop.recommend(cold[0]).policy.startswith("lser")
         assert orjson.loads(events(shop, "handover")[0].body)["by"] == "evidence"
 

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "agents": ("listing", "list the agents, from the click model to random actions"),
     "inspect": ("inspect", "say whether replaying by similarity would pay on your log"),
     "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
     "policy": ("policy", "promote or roll back a policy of a running service"),
@@ -71,7 +72,7 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "example: lser compare lser uniform --on bazaar --sessions 1000 --seeds 5",
+            "example: lser compare lser-steady uniform --cure --sessions 1000 --seeds 5",
         ]
     )
 

@@ -47,7 +47,7 @@ def _serve(
     it again with the same command and it goes on where it stopped. Tokens come from
     LSER_WRITER_TOKEN and LSER_ADMIN_TOKEN or from files.
 
-    example: lser serve shop --items items.csv --features 8 --arm lser --arm bandit=.1
+    example: lser serve shop --items items.csv --features 8 --arm lser-steady --arm bandit=.1
 
     Args:
         shop: Folder of the shop.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
 
-LEARNED = ("lser", "lser-steady", "uniform", "lser-ddpg", "bandit", "popular")
+LEARNED = ("lser-steady", "lser", "uniform", "lser-ddpg", "bandit", "popular")
 ARMS = (*LEARNED, "random")
 FIXED = ("features", "dim", "layout", "seed", "salt", "scale", "learned_vectors", "k")
 _SHARE = re.compile(r"^([a-z0-9-]+)(?:=([0-9.]+))?$")
@@ -21,7 +21,7 @@ class Settings:
     dim: int = 16  # of the item vectors
     layout: int = 1  # of the observation
     k: int = 10  # the usual page, and the most places of a page that are learned from
-    arms: tuple[tuple[str, float], ...] = (("lser", 1.0),)  # the first is the control
+    arms: tuple[tuple[str, float], ...] = (("lser-steady", 1.0),)  # first: the control
     salt: str = "lser"  # with the user, decides the arm
     seed: int = 0
     scale: float = 1.0  # item vectors are multiplied by it

@@ -72,7 +72,7 @@ def locality(scale: Scale) -> Iterator[Experiment]:
         for batch in (32, 128):
             for discount in (0.0, 0.99):
                 for label, memory, knobs in _LOCALITY_ARMS:
-                    run = lasting(preset("bazaar", memory), sessions)
+                    run = lasting(preset("bazaar", memory, "ddpg"), sessions)
                     run = _with_agent(_with_memory(run, **knobs), discount=discount)
                     world = SIMULATORS["bazaar"].params(**dial)
                     run = replace(run, simulator=world, batch_size=batch)
