@@ -13,6 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,10 +105,8 @@ def pace(jobs: Sequence[Job], device: str, workers: int, seconds: float) -> floa
                 raise TimeUp
         return False
 
-    try:
+    with suppress(TimeUp):
         fleet.go(stop)
-    except TimeUp:
-        pass
     return (marks[-1] - marks[0]) / (len(marks) - 1)
 
 
