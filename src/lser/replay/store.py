@@ -20,7 +20,7 @@ Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kern
 _LARGEST = np.finfo(np.float32).max
 _LINE = 16  # float32 in a cache line
 _PART = 1 << 16  # rows
-_AHEAD = 16  # rows; measured: 8 to 32 are alike
+AHEAD = 16  # rows; measured: 8 to 32 are alike
 
 
 class Layout(NamedTuple):
@@ -303,6 +303,48 @@ def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
     return rows.dtype == np.float32 and rows.flags.owndata and rows.flags.carray
 
 
+@inner
+def pack_row(
+    row: Float32,
+    observation: Float32,
+    action: Float32,
+    reward: Float32,
+    next_observation: Float32,
+    terminated: Bool,
+    truncated: Bool,
+    k: Num,
+) -> None:
+    """Lay out transition k of a block in a row (2 O + A + 3,)."""
+    observed, acted = observation.shape[1], action.shape[1]
+    at = observed + acted
+    for c in range(observed):
+        row[c] = observation[k, c]
+        row[at + 1 + c] = next_observation[k, c]
+    for c in range(acted):
+        row[observed + c] = action[k, c]
+    row[at] = reward[k]
+    row[at + 1 + observed] = terminated[k]
+    row[at + 2 + observed] = truncated[k]
+
+
+@inner
+def finite(values: Float32) -> Num:
+    """Whether everything in an array (n,) is finite."""
+    wrong = 0
+    for c in range(len(values)):
+        wrong += not abs(values[c]) <= _LARGEST  # true for NaN
+    return wrong == 0
+
+
+@inner
+def all_finite(
+    observation: Float32, action: Float32, reward: Float32, next_observation: Float32
+) -> Num:
+    """Whether everything in a block is finite."""
+    seen = finite(observation.reshape(-1)) and finite(next_observation.reshape(-1))
+    return seen and finite(action.reshape(-1)) and finite(reward)
+
+
 @kernel
 def pack(
     observation: Float32,
@@ -314,31 +356,10 @@ def pack(
     rows: Float32,
 ) -> Num:
     """Fill rows (N, 2 O + A + 3); returns whether everything in them is finite."""
-    n, observed, acted = len(rows), observation.shape[1], action.shape[1]
-    at_reward = observed + acted
-    wrong = 0
-    for k in range(n):
-        for c in range(observed):
-            rows[k, c] = observation[k, c]
-        for c in range(acted):
-            rows[k, observed + c] = action[k, c]
-        rows[k, at_reward] = reward[k]
-        for c in range(observed):
-            rows[k, at_reward + 1 + c] = next_observation[k, c]
-        rows[k, at_reward + 1 + observed] = terminated[k]
-        rows[k, at_reward + 2 + observed] = truncated[k]
-        for c in range(rows.shape[1]):
-            wrong += not abs(rows[k, c]) <= _LARGEST  # true for NaN
-    return wrong == 0
-
-
-@inner
-def finite(values: Float32) -> Num:
-    """Whether everything in an array (n,) is finite."""
-    wrong = 0
-    for c in range(len(values)):
-        wrong += not abs(values[c]) <= _LARGEST  # true for NaN
-    return wrong == 0
+    for k in range(len(rows)):
+        row = rows[k]
+        pack_row(row, observation, action, reward, next_observation, terminated, truncated, k)
+    return finite(rows.reshape(-1))
 
 
 @inner
@@ -354,10 +375,10 @@ def gather(
 ) -> None:
     """Copy rows (b, width) and ids (b,) at `slots` out, the two last columns as flags (2, b)."""
     count, width = len(slots), rows.shape[1]
-    for k in range(-_AHEAD, count):
-        if k + _AHEAD < count:
-            prefetch_row(kept, slots[k + _AHEAD], width)
-            prefetch(held, slots[k + _AHEAD])
+    for k in range(-AHEAD, count):
+        if k + AHEAD < count:
+            prefetch_row(kept, slots[k + AHEAD], width)
+            prefetch(held, slots[k + AHEAD])
         if k >= 0:
             slot = slots[k]
             for c in range(width):
@@ -397,9 +418,9 @@ def write_rows(
 def scatter(kept: Float32, slots: Int64, rows: Float32) -> None:
     """Copy rows to `slots`, in order; a negative slot takes none."""
     count = len(slots)
-    for k in range(-_AHEAD, count):
-        if k + _AHEAD < count and slots[k + _AHEAD] >= 0:
-            prefetch_row(kept, slots[k + _AHEAD], rows.shape[1])
+    for k in range(-AHEAD, count):
+        if k + AHEAD < count and slots[k + AHEAD] >= 0:
+            prefetch_row(kept, slots[k + AHEAD], rows.shape[1])
         if k >= 0 and slots[k] >= 0:
             for c in range(rows.shape[1]):
                 kept[slots[k], c] = rows[k, c]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_choice, check_count, check_shape, plain_floats
-from lser.compiled import UInt32, inner, kernel
+from lser.compiled import Num, UInt32, inner, kernel
 from lser.files import State, rng_from_state, rng_state
 from lser.types import Float32, Float64, Int64
 
@@ -53,6 +53,7 @@ def project(
     """The projections of an observation on all planes (K, O), each a sum in the order of features.
 
     Four at a time, because a processor adds four numbers as fast as one; K is a multiple of it.
+    `features` (O,) is room to work in.
     """
     for d in range(len(shift)):
         features[d] = (np.float64(row[d]) - shift[d]) * scale[d]
@@ -66,16 +67,26 @@ def project(
         sums[k], sums[k + 1], sums[k + 2], sums[k + 3] = first, second, third, fourth
 
 
+@inner
+def sign_code(
+    row: Float32, shift: Float64, scale: Float64, planes: Float64, features: Float64, sums: Float64
+) -> Num:
+    """The code of an observation; bit k: whether the projection on plane k is positive."""
+    project(row, shift, scale, planes, features, sums)
+    code = np.int64(0)
+    for k in range(len(sums)):
+        code |= np.int64(sums[k] > 0) << k
+    return code
+
+
 @kernel
-def signs(rows: Float32, shift: Float64, scale: Float64, planes: Float64, codes: UInt32) -> None:
-    """Bit k of a code: whether the projection on plane k is positive."""
+def sign_codes(
+    rows: Float32, shift: Float64, scale: Float64, planes: Float64, codes: UInt32
+) -> None:
+    """The codes of all rows, (N,)."""
     features, sums = np.empty(len(shift)), np.empty(len(planes))
     for i in range(len(rows)):
-        project(rows[i], shift, scale, planes, features, sums)
-        code = np.uint32(0)
-        for k in range(len(sums)):
-            code |= np.uint32(sums[k] > 0) << np.uint32(k)
-        codes[i] = code
+        codes[i] = sign_code(rows[i], shift, scale, planes, features, sums)
 
 
 @kernel
@@ -147,7 +158,7 @@ class SimHash:
     def encode_rows(self, rows: Float32) -> UInt32:
         """The codes (N,) of packed rows, whose first O columns are the observation."""
         codes = np.empty(len(rows), np.uint32)
-        signs(rows, self._learned.shift, self._learned.scale, self._planes, codes)
+        sign_codes(rows, self._learned.shift, self._learned.scale, self._planes, codes)
         return codes
 
     def observe(self, observations: ArrayLike) -> bool:

@@ -26,7 +26,7 @@ from lser.replay.index.encoders import (
     RandomCode,
     SimHash,
 )
-from lser.replay.index.index import BucketIndex, Rules, new_found
+from lser.replay.index.index import BucketIndex, Newcomers, Rules
 from lser.replay.index.shuffled import ShuffledCode
 from lser.replay.memory import Arrays, Block, Memory, Step
 from lser.replay.sessions import Returns, stream_labels
@@ -34,8 +34,7 @@ from lser.replay.store import Storage
 from lser.types import Batch, Bool, Float32, Int64
 
 _DISCOUNT = 0.99
-_NO_CODES: UInt32 = np.empty(0, np.uint32)
-_ONE_ROW: Int64 = np.zeros((2, 2), np.int64)  # what `calls.extend` fills for a block of one
+_INT64 = np.dtype(np.int64)
 _NO_QUERY: Float32 = np.empty(0, np.float32)
 
 
@@ -177,6 +176,7 @@ class LocalityReplay(Memory):
         discount = _DISCOUNT if p.discount is None else p.discount
         self._returns = Returns(discount, self.capacity) if p.order == "return" else None
         self._written = self.store.written  # what a restored store says
+        self._place: Int64 = np.zeros(2, np.int64)  # `Newcomers.places` of a block of one
         index = BucketIndex(self.store.ids, p.rules())
         index.generator = int(self.rng.integers(-(2**63), 2**63)) % 2**64
         self._use(index)
@@ -218,29 +218,30 @@ class LocalityReplay(Memory):
     def _one(self, block: Any) -> Int64 | None:
         """Store a block of one, whole or, with None, not at all: there is nothing to settle."""
         extend: Any = calls.extend
-        found = _ONE_ROW.copy()
+        ids, place = np.empty(1, _INT64), self._place
+        place[1] = 0
         try:
-            stored = len(block[2]) == 1 and extend(self._address, *block, _NO_CODES, found) == 1
+            stored = len(block[2]) == 1 and extend(self._address, *block, ids, place) == 1
         except TypeError:  # not all are arrays that a kernel takes as they are
             return None
-        return found[0, :1] if stored else None
+        return ids if stored else None
 
     def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
         if self._direct:
             try:
-                return self._write(block, _NO_CODES, None)
+                return self._write(block, Newcomers.uncoded(len(block[2])), None)
             except TypeError:  # not all are arrays that a kernel takes as they are
                 self._unfinished = None
         block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
         labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
-        return self._write(block, self._codes(block[0]), labels)
+        return self._write(block, self._newcomers(block[0]), labels)
 
-    def _codes(self, observation: Float32) -> UInt32:
-        """The codes of a block; none where kernels hash."""
+    def _newcomers(self, observation: Float32) -> Newcomers:
+        """The newcomers of a block, without codes where kernels hash."""
         if self._hashed:
-            return _NO_CODES
+            return Newcomers.uncoded(len(observation))
         self._rewind_codes()
-        return self._encode(observation)
+        return Newcomers.of(self._encode(observation))
 
     def _rewind_codes(self) -> None:
         """From here on, an exception takes codes that are drawn at random back."""
@@ -254,57 +255,43 @@ class LocalityReplay(Memory):
 
         self._unfinished = undo
 
-    def _write(self, block: Any, codes: UInt32, labels: Int64 | None) -> Int64:
-        """Pack, hash, place and copy a block in one call, where there is room; returns ids."""
-        count = len(block[2])
-        found = np.empty((2, count + 1), np.int64)
-        found[0, count] = 0
-        before = self._unfinished
-        self._unfinished = partial(self._resume, block, codes, found, labels, before)
-        extend: Any = calls.extend
-        if extend(self._address, *block, codes, found) != count:
-            self._write_rest(block, codes, found)
-        if not self._direct:
-            self._settle(found, block[0], block[2], block[4] | block[5], labels)
+    def _write(self, block: Any, newcomers: Newcomers, labels: Int64 | None) -> Int64:
+        """Hash, place and copy a block, in one call where there is room; returns ids."""
+        self._unfinished = partial(self._resume, block, newcomers, labels, self._unfinished)
+        self._write_rest(block, newcomers, labels)
         self._unfinished = None
-        ids: Int64 = found[0, :count]
-        return ids
+        return newcomers.ids
 
-    def _write_rest(self, block: Any, codes: UInt32, found: Int64) -> None:
-        """Make room until all of a block is stored; refuse it where it is wrong."""
-        count = found.shape[1] - 1
+    def _write_rest(self, block: Any, newcomers: Newcomers, labels: Int64 | None) -> None:
+        """Store the rest of a block, making room for it; refuse it where it is wrong."""
         extend: Any = calls.extend
-        while (reached := extend(self._address, *block, codes, found)) < count:
+        while (reached := extend(self._address, *block, *newcomers)) < len(newcomers.ids):
             if reached == calls.WRONG:
                 self._unfinished = None
                 self.store.refuse(*block)
-            elif reached == calls.NARROW:
-                self.index.make_workspace(count)
-            else:
-                self.index.make_room()
+            self.index.make_room()
+        if not self._direct:
+            self._settle(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
 
     def _resume(
-        self, block: Any, codes: UInt32, found: Int64, labels: Int64 | None, before: Step | None
+        self, block: Any, newcomers: Newcomers, labels: Int64 | None, before: Step | None
     ) -> None:
         """Store the rest of a block that an exception has cut; one not yet begun is left out."""
-        if found[0, -1] == 0:
-            if before is not None:
-                before()
-            return
-        self._write_rest(block, codes, found)
-        if not self._direct:
-            self._settle(found, block[0], block[2], block[4] | block[5], labels)
+        if newcomers.begun:
+            self._write_rest(block, newcomers, labels)
+        elif before is not None:
+            before()
 
     def insert(self, block: Block) -> Int64:
         """File newcomers whose rows lie elsewhere; returns their ids."""
         self._rewind_codes()
-        codes, found = self._encode(block.observation), new_found(len(block.reward))
+        newcomers = Newcomers.of(self._encode(block.observation))
         seen, gains, labels = block.observation, block.reward, block.streams
         self.commit(
-            partial(self.index.place, codes, gains, found),
-            lambda: self._settle(found, seen, gains, block.ended, labels),
+            partial(self.index.place_rest, gains, newcomers),
+            lambda: self._settle(newcomers.ids, seen, gains, block.ended, labels),
         )
-        return found[0, :-1]
+        return newcomers.ids
 
     def _encode(self, observation: Float32) -> UInt32:
         assert self.encoder is not None
@@ -312,7 +299,7 @@ class LocalityReplay(Memory):
 
     def _settle(
         self,
-        found: Int64,
+        ids: Int64,
         observation: Float32,
         reward: Float32,
         ended: Bool,
@@ -321,7 +308,7 @@ class LocalityReplay(Memory):
         """After storing: move transitions whose returns are known now; learn what to centre on."""
         steps: list[Step] = []
         if self._returns is not None and labels is not None:
-            late, follow = self._returns.following(labels, found[0, :-1], reward, ended)
+            late, follow = self._returns.following(labels, ids, reward, ended)
             steps += [follow, partial(self.index.rekey, *late)]
         if self.encoder is not None and not self.encoder.frozen:
             steps += self._learning(observation)
