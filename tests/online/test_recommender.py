@@ -16,8 +16,9 @@ from lser.online.sqlite_reader import SqliteReader
 
 
 @pytest.fixture
-def shop(tmp_path):
-    made = Recommender(catalogue(), tmp_path / "shop", features=2, settings=quick(), learner="off")
+def shop(store):
+    """A shop on SQLite and one on PostgreSQL: what follows holds on both."""
+    made = Recommender(catalogue(), store, features=2, settings=quick(), learner="off")
     yield made
     made.close()
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agents": ("listing", "list the agents, from the click model to random actions"),
     "inspect": ("inspect", "say whether replaying by similarity would pay on your log"),
     "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
+    "learn": ("learn", "learn for a shop that several servers share"),
     "policy": ("policy", "promote or roll back a policy of a running service"),
     "import": ("import_", "bring the clicks of the past into a shop's log"),
     "backup": ("backup", "copy a shop while it is served"),

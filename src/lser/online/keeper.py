@@ -110,6 +110,7 @@ class Keeper:
         while self._learning.step() or self._learning.cursor < self._log.head:
             pass
         self._learning.publish()
+        self._log.append(Entry("tick", None, b"{}"))  # brings what was published
         self._load_policies()
         return self._learning.pages
 

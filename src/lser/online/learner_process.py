@@ -17,6 +17,7 @@ from lser.online.store import Lease, Store, open_store
 
 IDLE = 0.05  # seconds between looks at a log without news
 REPORT = 0.5  # seconds between reports
+AGAIN = 1.0  # seconds until a store that does not answer is asked again
 WAIT = 0.25  # seconds between looks at a lease that another has
 logger = logging.getLogger("lser")
 
@@ -68,10 +69,17 @@ def run(log: str, parent: int) -> None:
     else:
         signal.signal(signal.SIGINT, stop)
     store = open_store(log)
-    try:
-        learn_until(store, lambda: stopped or (parent != 0 and os.getppid() != parent))
-    finally:
-        store.close()
+
+    def stopping() -> bool:
+        return stopped or (parent != 0 and os.getppid() != parent)
+
+    while not stopping():
+        try:
+            learn_until(store, stopping)
+        except OSError as error:  # no shop yet, or a database that is away for a while
+            logger.warning("the learner waits: %s", error)
+            time.sleep(AGAIN)
+    store.close()
 
 
 if __name__ == "__main__":
