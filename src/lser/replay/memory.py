@@ -201,8 +201,9 @@ class Memory:
         seen = as_floats("observation", observation, (None, self.store.observation_dim))
         n = len(seen)
         gains, ends = as_floats("reward", reward, (n,)), as_flags("ended", ended, n)
-        nothing = np.empty((n, 0), np.float32)
-        block = Block(nothing, seen, gains, ends, stream_labels(streams, n))
+        # copies: a call that an exception cuts is finished later, when the caller has his back
+        mine = np.empty((n, 0), np.float32), np.array(seen), np.array(gains), np.array(ends)
+        block = Block(*mine, stream_labels(streams, n))
         with self._lock:
             self.settle()
             ids = self.noted(self.insert(block))

@@ -212,8 +212,19 @@ class LocalityReplay(Memory):
             ids = self._one(block) if self._direct and self._unfinished is None else None
             if ids is None:
                 self.settle()
-                ids = self._extend(block, streams)
+                ids = self._extend_or_keep(block, streams)
             return self.noted(ids)
+
+    def _extend_or_keep(self, block: Any, streams: ArrayLike | None) -> Int64:
+        """`_extend`; a block that is cut is copied: its arrays are the caller's to change."""
+        try:
+            return self._extend(block, streams)
+        except BaseException:
+            rest = self._unfinished
+            if isinstance(rest, partial) and rest.func == self._resume:
+                cut, *others = rest.args
+                self._unfinished = partial(self._resume, tuple(map(np.array, cut)), *others)
+            raise
 
     def _one(self, block: Any) -> Int64 | None:
         """Store a block of one, whole or, with None, not at all: there is nothing to settle."""
@@ -324,9 +335,10 @@ class LocalityReplay(Memory):
             changed[0] = learned.frozen
             observe: Step = partial(encoder.take, learned)
         else:
+            kept = np.array(observation)  # not the caller's: it may be read after an interruption
 
             def observe() -> None:
-                changed[0] = encoder.observe(observation)
+                changed[0] = encoder.observe(kept)
 
         def refile() -> None:
             if changed[0] and self.store.storage == "none":
