@@ -80,8 +80,9 @@ def compare(
     label; `on` is a simulator's name, ``module:Class`` or a Gymnasium id. Without `agents` it is
     the one that learns most there. `cure` gives every arm what `lser-steady` has, so that like is
     compared with like (`lser.preset`). The runs leave records under `out`; those that are finished
-    are not repeated. With one worker everything happens in this process; with more, or 0 for all cores, runs go to processes of their own, which must be
-    able to import what is named (and a script needs its ``if __name__ == "__main__":``).
+    are not repeated. With one worker everything happens in this process; with more, or 0 for all
+    cores, runs go to processes of their own, which must be able to import what is named (and a
+    script needs its ``if __name__ == "__main__":``).
     """
     runs = plan(arms, on=on, agents=agents, cure=cure, sessions=sessions, seeds=seeds)
     check(runs, out)
