@@ -23,14 +23,7 @@ THOMPSON = [{"noise": 0.0, "thompson": t} for t in (0.5, 1.0, 2.0)]
 
 def grid() -> Iterator[tuple[str, dict[str, float]]]:
     """Every agent with its settings."""
-    for prior, thompson in (
-        (10.0, 2.0),
-        (10.0, 4.0),
-        (10.0, 1.0),
-        (10.0, 8.0),
-        (3.0, 2.0),
-        (3.0, 4.0),
-    ):
+    for prior, thompson in ((10.0, 2.0), (10.0, 4.0)):
         yield "click-model", {"prior": prior, "thompson": thompson}
     for ridge in (1.0, 10.0):
         for exploring in (*GAUSSIAN[1:], *THOMPSON[1:]):
