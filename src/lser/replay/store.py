@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
-from lser.compiled import Num, inner, kernel, prefetch
+from lser.compiled import Num, copy, inner, kernel, prefetch
 from lser.files import State
 from lser.types import Batch, Bool, Float32, Int64
 
@@ -305,7 +305,6 @@ def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
 
 @inner
 def pack_row(
-    row: Float32,
     observation: Float32,
     action: Float32,
     reward: Float32,
@@ -313,18 +312,18 @@ def pack_row(
     terminated: Bool,
     truncated: Bool,
     k: Num,
+    rows: Float32,
+    slot: Num,
 ) -> None:
-    """Lay out transition k of a block in a row (2 O + A + 3,)."""
+    """Lay out transition k of a block in a row of `rows` (n, 2 O + A + 3)."""
     observed, acted = observation.shape[1], action.shape[1]
-    at = observed + acted
-    for c in range(observed):
-        row[c] = observation[k, c]
-        row[at + 1 + c] = next_observation[k, c]
-    for c in range(acted):
-        row[observed + c] = action[k, c]
-    row[at] = reward[k]
-    row[at + 1 + observed] = terminated[k]
-    row[at + 2 + observed] = truncated[k]
+    row, at = slot * rows.shape[1], observed + acted
+    copy(observation, k * observed, observed, rows, row)
+    copy(action, k * acted, acted, rows, row + observed)
+    rows[slot, at] = reward[k]
+    copy(next_observation, k * observed, observed, rows, row + at + 1)
+    rows[slot, at + 1 + observed] = terminated[k]
+    rows[slot, at + 2 + observed] = truncated[k]
 
 
 @inner
@@ -357,8 +356,7 @@ def pack(
 ) -> Num:
     """Fill rows (N, 2 O + A + 3); returns whether everything in them is finite."""
     for k in range(len(rows)):
-        row = rows[k]
-        pack_row(row, observation, action, reward, next_observation, terminated, truncated, k)
+        pack_row(observation, action, reward, next_observation, terminated, truncated, k, rows, k)
     return finite(rows.reshape(-1))
 
 
@@ -381,8 +379,7 @@ def gather(
             prefetch(held, slots[k + AHEAD])
         if k >= 0:
             slot = slots[k]
-            for c in range(width):
-                rows[k, c] = kept[slot, c]
+            copy(kept, slot * width, width, rows, k * width)
             flags[0, k] = kept[slot, width - 2] != 0
             flags[1, k] = kept[slot, width - 1] != 0
             ids[k] = held[slot]
@@ -408,19 +405,11 @@ def write_rows(
     written: Num,
 ) -> None:
     """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
-    scatter(kept, slots, rows)
-    for k in range(len(slots)):
-        held[slots[k]] = ids[k]
-    counts[0], counts[1] = size, written
-
-
-@kernel
-def scatter(kept: Float32, slots: Int64, rows: Float32) -> None:
-    """Copy rows to `slots`, in order; a negative slot takes none."""
-    count = len(slots)
+    count, width = len(slots), rows.shape[1]
     for k in range(-AHEAD, count):
-        if k + AHEAD < count and slots[k + AHEAD] >= 0:
-            prefetch_row(kept, slots[k + AHEAD], rows.shape[1])
-        if k >= 0 and slots[k] >= 0:
-            for c in range(rows.shape[1]):
-                kept[slots[k], c] = rows[k, c]
+        if k + AHEAD < count:
+            prefetch_row(kept, slots[k + AHEAD], width)
+        if k >= 0:
+            copy(rows, k * width, width, kept, slots[k] * width)
+            held[slots[k]] = ids[k]
+    counts[0], counts[1] = size, written

@@ -78,8 +78,11 @@ def extend(
         if k + AHEAD < stop and places[k + AHEAD] >= 0:
             prefetch_row(rows, places[k + AHEAD], h.width)
         if k >= begin and places[k] >= 0:
-            row = rows[places[k]]
-            pack_row(row, observation, action, reward, next_observation, terminated, truncated, k)
+            slot = places[k]
+            pack_row(
+                *(observation, action, reward, next_observation, terminated, truncated),
+                *(k, rows, slot),
+            )
     return stop
 
 

@@ -18,7 +18,7 @@ from lser.files import State, rng_from_state, rng_state
 from lser.types import Float32, Float64, Int64
 
 Features = Literal["raw", "centred", "standardised"]
-_TOGETHER = 4  # planes that are projected on at a time
+_TOGETHER = 5  # planes that are projected on at a time
 
 
 class Encoder(Protocol):
@@ -52,19 +52,21 @@ def project(
 ) -> None:
     """The projections of an observation on all planes (K, O), each a sum in the order of features.
 
-    Four at a time, because a processor adds four numbers as fast as one; K is a multiple of it.
-    `features` (O,) is room to work in.
+    Five at a time, because a processor adds several numbers in the time of one; K is a multiple of
+    it. `features` (O,) is room to work in.
     """
     for d in range(len(shift)):
         features[d] = (np.float64(row[d]) - shift[d]) * scale[d]
     for k in range(0, len(sums), _TOGETHER):
-        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        first = second = third = fourth = fifth = 0.0
         for d in range(len(shift)):
             first += features[d] * planes[k, d]
             second += features[d] * planes[k + 1, d]
             third += features[d] * planes[k + 2, d]
             fourth += features[d] * planes[k + 3, d]
-        sums[k], sums[k + 1], sums[k + 2], sums[k + 3] = first, second, third, fourth
+            fifth += features[d] * planes[k + 4, d]
+        sums[k], sums[k + 1], sums[k + 2] = first, second, third
+        sums[k + 3], sums[k + 4] = fourth, fifth
 
 
 @inner
@@ -210,7 +212,8 @@ class SimHash:
             "frozen": self.frozen,
         }
         statistics = np.stack(self._learned[:4])
-        return State(config, {"encoder_planes": self._planes, "encoder_statistics": statistics})
+        planes = self._planes[: self.bits]
+        return State(config, {"encoder_planes": planes, "encoder_statistics": statistics})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -222,7 +225,7 @@ class SimHash:
             features=c["features"],  # type: ignore[arg-type]  # the constructor checks it
             warmup=check_count("warmup", c["warmup"]),
         )
-        encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
+        encoder._planes = _saved_planes(state, encoder.bits, encoder.observation_dim)
         statistics = _same(state, "encoder_statistics", (4, encoder.observation_dim))
         if not np.isfinite(statistics).all() or not np.isfinite(encoder._planes).all():
             raise ValueError("the saved encoder holds numbers that are not finite")
@@ -302,7 +305,8 @@ class E2LSH:
             "width": self.width,
             "norm": self.norm,
         }
-        return State(config, {"encoder_planes": self._planes, "encoder_offsets": self._offsets})
+        planes = self._planes[: self.functions]
+        return State(config, {"encoder_planes": planes, "encoder_offsets": self._offsets})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -314,7 +318,7 @@ class E2LSH:
             width=c["width"],  # type: ignore[arg-type]  # the constructor checks it
             norm=c["norm"],  # type: ignore[arg-type]  # as above
         )
-        encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
+        encoder._planes = _saved_planes(state, encoder.functions, encoder.observation_dim)
         encoder._offsets = _same(state, "encoder_offsets", encoder._offsets.shape)
         return encoder
 
@@ -386,10 +390,17 @@ ENCODERS = {e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode)}
 
 
 def _padded(planes: Float64) -> Float64:
-    """Planes (K, O) with zeros up to the next multiple of four."""
+    """Planes (K, O) with zeros up to the next multiple of five."""
     padded = np.zeros((-(-len(planes) // _TOGETHER) * _TOGETHER, planes.shape[1]))
     padded[: len(planes)] = planes
     return padded
+
+
+def _saved_planes(state: State, count: int, dim: int) -> Float64:
+    """The planes of a state, padded; older files have some of the zeros too."""
+    planes = np.asarray(state.arrays["encoder_planes"], np.float64)
+    check_shape("encoder_planes", planes[:count], (count, dim))
+    return _padded(planes[:count])
 
 
 def _same(state: State, name: str, shape: tuple[int, ...]) -> Float64:
