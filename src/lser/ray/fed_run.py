@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lser.agents.actor_critic import ActorCritic
+from lser.agents.protocol import Learned
 from lser.experiments.experiment import Experiment, to_json
 from lser.experiments.progress import Watcher
 from lser.experiments.run import Run
@@ -15,7 +16,7 @@ from lser.ray.engine import connected
 from lser.ray.feeders import Block, Feeders, Policy, unpack
 from lser.training import Step
 from lser.training.loop import draw, due
-from lser.types import Transitions
+from lser.types import Bool, Float32, Transitions
 
 PATIENCE = 1.0  # seconds without a block until the run looks whether it is to stop
 
@@ -78,7 +79,7 @@ class FedRun(Run):
             now.times["env"] += perf_counter() - began
             if found is None:
                 nothing = np.zeros(0, np.float32)
-                yield Step(now.steps, now.sessions, now.updates, nothing, nothing > 0, None, {})
+                yield self._step(nothing, nothing > 0, None, (0.0, 0.0))
             else:
                 yield self._learn(agent, *found)
 
@@ -111,10 +112,17 @@ class FedRun(Run):
         now.times["replay"] += perf_counter() - began
         now.sessions += block.sessions
         now.steps += rows
-        names = (self.metric.numerator, self.metric.denominator)
-        info = {name: np.array([total]) for name, total in zip(names, block.sums, strict=True)}
         done = arrived.terminated | arrived.truncated
-        return Step(now.steps, now.sessions, now.updates, arrived.reward, done, learned, info)
+        return self._step(arrived.reward, done, learned, block.sums)
+
+    def _step(
+        self, reward: Float32, done: Bool, learned: Learned | None, sums: tuple[float, float]
+    ) -> Step:
+        """What just happened, with the sums of the simulator's metric as its `info`."""
+        now = self.progress
+        names = (self.metric.numerator, self.metric.denominator)
+        info = {name: np.array([total]) for name, total in zip(names, sums, strict=True)}
+        return Step(now.steps, now.sessions, now.updates, reward, done, learned, info)
 
     def more(self) -> dict[str, float]:
         """How many feeders there were, and how many of them died."""
