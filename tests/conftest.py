@@ -1,11 +1,17 @@
 """Shared fixtures: where the reference data lies, and one thread per process."""
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Ray reads these when it is imported: its clusters here ask for a token, and tell nobody of it
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("LSER_SHARED", ROOT.parent / "shared"))

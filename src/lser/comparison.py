@@ -73,6 +73,7 @@ def compare(
     against: str = "",
     out: Path | str = "runs",
     workers: int = 1,
+    engine: Map | None = None,
 ) -> Comparison:
     """Train every arm on the same users and settings, seed by seed, and say what it shows.
 
@@ -80,12 +81,14 @@ def compare(
     label; `on` is a simulator's name, ``module:Class`` or a Gymnasium id. The runs leave records
     under `out`; those that are finished are not repeated. With one worker everything happens in
     this process; with more, or 0 for all cores, runs go to processes of their own, which must be
-    able to import what is named (and a script needs its ``if __name__ == "__main__":``).
+    able to import what is named (and a script needs its ``if __name__ == "__main__":``). An
+    `engine` takes the runs elsewhere, as ``lser.ray.RayRuns("host:6379")`` does to a cluster.
     """
     runs = plan(arms, on=on, agents=agents, sessions=sessions, seeds=seeds)
     check(runs, out)
     jobs = [job_for(run, Path(out), "lser.compare") for run in runs]
-    pool: Map = Here() if workers == 1 else Processes(workers) if workers > 0 else Processes()
+    local: Map = Here() if workers == 1 else Processes(workers) if workers > 0 else Processes()
+    pool = engine or local
     waiting = [job for job in jobs if not finished(job)]
     failed = [done.job for done in pool.run(waiting, started=_quiet) if not done.ok]
     if failed:

@@ -2,11 +2,13 @@
 
 import shlex
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
+from lser.cli.engines import Place
 from lser.cli.jobs import run_jobs
-from lser.experiments.study import Processes, job_for
+from lser.experiments.study import job_for
 
 
 def compare(argv: list[str]) -> int:
@@ -26,7 +28,9 @@ def _arguments(
     workers: int = 0,
     out: Path = Path("runs"),
     page: Path | None = None,
-) -> tuple[str, tuple[str, ...], int | None, int, str, int, Path, Path | None]:
+    engine: Literal["processes", "ray"] = "processes",
+    address: str = "",
+) -> tuple[str, tuple[str, ...], int | None, int, str, Path, Path | None, Place]:
     """Train memories side by side on the same users and settings, and say which is better.
 
     A memory is a name of `lser memories` or module:Class of your own. Finished runs are never
@@ -45,8 +49,12 @@ def _arguments(
         workers: Runs side by side; 0: as many as cores.
         out: Folder for the records.
         page: Folder for the page; by default compare/ under --out.
+        engine: A process for each run, or a task of a Ray cluster.
+        address: With --engine ray: the cluster, host:port or auto; by default this machine's, or
+            a new one of its cores.
     """
-    return on, agents, sessions, seeds, against, workers, out, page
+    place = Place(engine, workers, address=address)
+    return on, agents, sessions, seeds, against, out, page, place
 
 
 def _compare(
@@ -56,9 +64,9 @@ def _compare(
     sessions: int | None,
     seeds: int,
     against: str,
-    workers: int,
     out: Path,
     page: Path | None,
+    place: Place,
     *,
     command: str,
 ) -> int:
@@ -67,7 +75,7 @@ def _compare(
     runs = plan(names or ["lser", "uniform"], on=on, agents=agents, sessions=sessions, seeds=seeds)
     reference([run.label for run in runs], against)
     jobs = [job_for(run, out, command) for run in runs]
-    code = run_jobs(jobs, Processes(workers) if workers > 0 else Processes())
+    code = run_jobs(jobs, place.map())
     if code:
         return code
     found = outcome(jobs, against)
