@@ -216,12 +216,12 @@ def test_the_client_knows_the_codes_and_sizes_of_all_shards():
     for _ in range(30):
         memory.push(*block(rng, 8))
     for shard in range(3):
-        codes, sizes = memory._rooms.result(memory._call(shard, "codes"))
-        assert memory._codes.filled[shard] == sizes.sum()
+        codes, sizes = memory._hall.get(shard, "codes")
+        assert memory._hall.codes.filled[shard] == sizes.sum()
         assert (owners(codes, 3) == shard).all()
         for code, size in zip(codes.tolist(), sizes.tolist(), strict=True):
-            assert memory._codes._sizes[memory._codes._place[code]] == size
-    assert len(memory._codes) == memory.stats()["occupied_codes"]
+            assert memory._hall.codes._sizes[memory._hall.codes._place[code]] == size
+    assert len(memory._hall.codes) == memory.stats()["occupied_codes"]
     assert memory.stats()["dropped"] > 0
 
 
@@ -315,7 +315,9 @@ def test_a_shard_lost_in_a_block_takes_it_all_the_same(tmp_path):
     assert memory.stats()["revived"] >= 2
     held, lost = len(memory), memory.stats()["lost"]
     assert held + lost == 150
-    assert held == memory.stats()["size"] == sum(memory._codes._sizes[: len(memory._codes)])
+    assert (
+        held == memory.stats()["size"] == sum(memory._hall.codes._sizes[: len(memory._hall.codes)])
+    )
 
 
 def test_without_snapshots_a_lost_shard_is_an_error():

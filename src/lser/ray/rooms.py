@@ -1,6 +1,7 @@
 """Where the shards of memories live: rooms, each an actor of a Ray cluster, or in this process."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from lser.types import Float32, Float64, Int64
 
 Plain = tuple[dict[str, Any], dict[str, Any]]  # the settings and arrays of a state
 CALL_LIMIT = 300.0  # seconds; a room that does not answer for so long counts as lost
+_PAUSE = 0.2  # seconds between two looks whether a room is back
 
 
 class LostRoom(RuntimeError):
@@ -131,6 +133,10 @@ class Rooms(Protocol):
         """Wait for a call; LostRoom if its room died."""
         ...
 
+    def wake(self, room: int) -> None:
+        """Wait until a room that died is there again, empty; LostRoom if it does not come."""
+        ...
+
 
 class HereRooms:
     """Rooms in this process: for tests, and to see what sharding changes without a cluster."""
@@ -159,6 +165,9 @@ class HereRooms:
             raise error
         return value
 
+    def wake(self, room: int) -> None:
+        """It is there."""
+
 
 class ActorRooms:
     """Rooms that are Ray actors, as `start_rooms` makes them: one that dies comes back, empty."""
@@ -180,6 +189,18 @@ class ActorRooms:
             return ray.get(call, timeout=CALL_LIMIT)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
             raise LostRoom(f"a room of the sharded memory was lost: {error}") from error
+
+    def wake(self, room: int) -> None:
+        """Wait until Ray has started it anew, on whichever machine."""
+        until = time.monotonic() + CALL_LIMIT
+        while True:
+            try:
+                self.result(self.actors[room].pid.remote())
+                return
+            except LostRoom:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
 
 
 def start_rooms(count: int, *, cpus: float = 1.0) -> ActorRooms:

@@ -1,6 +1,5 @@
 """A memory larger than one machine: LSER over shards, each in a room of a Ray cluster."""
 
-import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -13,18 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import as_floats, check_count, check_fraction
-from lser.compiled import UInt32
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params
-from lser.ray.codes import Ask, Codes, owners
-from lser.ray.rooms import LostRoom, Rooms, start_rooms
+from lser.ray.codes import Ask
+from lser.ray.hall import Hall, Spec
+from lser.ray.rooms import Rooms, start_rooms
 from lser.ray.snapshots import Snapshots
 from lser.replay.index.encoders import ENCODERS, SimHash
 from lser.replay.memories.locality import LocalityParams
 from lser.replay.store import Store
 from lser.types import Batch, Float32, Int64
 
-_IN_FLIGHT = 8  # pushes per shard that are not acknowledged
 # options that a shard cannot follow by itself, with what each would need of the others
 _REFUSED = {
     "unseen": ("drop", "the largest bucket of all shards"),
@@ -36,15 +34,6 @@ _REFUSED = {
     "codes": ("simhash", "codes that spread over the shards"),
     "newest": (0, "the newest transitions of all shards"),
 }
-
-
-class Part(NamedTuple):
-    """Rows of a block that go to one shard."""
-
-    shard: int
-    at: Int64  # (n,) which rows of the block
-    rows: Float32  # (n, width)
-    codes: UInt32  # (n,)
 
 
 class Sent(NamedTuple):
@@ -101,18 +90,20 @@ class ShardedReplay:
             raise ValueError(f"capacity={capacity} is less than one transition per shard, {shards}")
         self._form = Store(1, observation_dim, action_dim)  # packs and checks rows, holds none
         self.encoder = self._checked_encoder(encoder)
-        share, rest = divmod(self.capacity, self.shards)
-        self._codes = Codes(np.array([share + (k < rest) for k in range(self.shards)]))
         self.greedy = float(self.params.greedy)
         self._rng = np.random.default_rng((self.seed, 3))
-        self._counts = {"draws": 0, "fallbacks": 0, "lost": 0, "revived": 0}
-        self._sent = np.zeros(self.shards, np.int64)  # rows ever sent to each shard
-        self._flying: list[deque[Any]] = [deque() for _ in range(self.shards)]
+        self._draws = self._fallbacks = 0
         self._lock = RLock()
-        self._snapshots = None if snapshots is None else Snapshots(Path(snapshots), self.shards)
-        self._rooms = start_rooms(self.shards) if rooms is None else rooms
-        self._name = uuid.uuid4().hex
-        self._open(range(self.shards))
+        rooms = start_rooms(self.shards) if rooms is None else rooms
+        self._hall = Hall(self._spec(), rooms, None if snapshots is None else Path(snapshots))
+
+    def _spec(self) -> Spec:
+        share, rest = divmod(self.capacity, self.shards)
+        capacities = np.array([share + (shard < rest) for shard in range(self.shards)])
+        seeds = [self.seed, *(_seed_of(self.seed, shard) for shard in range(1, self.shards))]
+        made = [{"seed": seed, "params": self.params} for seed in seeds]
+        sizes = (self._form.observation_dim, self._form.action_dim)
+        return Spec(capacities, sizes, made, self.encoder)
 
     def _checked_encoder(self, encoder: Any) -> Any:
         for name, (allowed, needs) in _REFUSED.items():
@@ -131,88 +122,37 @@ class ShardedReplay:
             raise ValueError(f"encoder={encoder!r} must be a frozen SimHash or E2LSH")
         return encoder
 
-    # Shards and their rooms
-
-    def _call(self, shard: int, method: str, *arguments: Any) -> Any:
-        name = f"{self._name}/{shard}"
-        return self._rooms.call(shard % len(self._rooms), method, name, *arguments)
-
-    def _each(self, method: str) -> list[Any]:
-        """The answers of all shards; one that is lost is revived and asked again."""
-        calls = [self._call(shard, method) for shard in range(self.shards)]
-        return [self._answer(shard, call, method) for shard, call in enumerate(calls)]
-
-    def _answer(self, shard: int, call: Any, method: str, *arguments: Any) -> Any:
-        try:
-            return self._rooms.result(call)
-        except LostRoom as lost:
-            self._revive(shard, lost)
-            return self._rooms.result(self._call(shard, method, *arguments))
-
-    def _open(self, shards: Iterable[int]) -> None:
-        """Make empty shards in their rooms."""
-        form, code = self._form, tuple(self.encoder.state())
-        calls = []
-        for shard in shards:
-            seed = self.seed if shard == 0 else _seed_of(self.seed, shard)
-            sizes = (int(self._codes.capacities[shard]), form.observation_dim, form.action_dim)
-            made = {"seed": seed, "params": self.params}
-            calls.append(self._call(shard, "open", sizes, made, code, int(self._sent[shard])))
-        for call in calls:
-            self._rooms.result(call)
-
-    def _revive(self, shard: int, lost: LostRoom) -> None:
-        """Bring a shard back as its last snapshot has it, and count what it has lost."""
-        self._flying[shard].clear()
-        if self._snapshots is None:
-            held = int(self._codes.filled[shard])
-            raise RuntimeError(
-                f"shard {shard} of {self.shards} is gone with {held} transitions ({lost}); with "
-                "snapshots=<folder> it would come back"
-            ) from lost
-        path, sent = self._snapshots.file_of(shard), int(self._sent[shard])
-        if path is None:
-            self._open([shard])
-        else:
-            self._rooms.result(self._call(shard, "read", str(path), sent))
-        self._codes.replace(shard, *self._rooms.result(self._call(shard, "codes")))
-        self._counts["lost"] += sent - int(self._snapshots.marks[shard])
-        self._counts["revived"] += 1
-        self._snapshots.marks[shard] = sent
+    # Snapshots
 
     def snapshot(self) -> None:
         """Write every shard, then this client's own numbers, to the folder for snapshots."""
         with self._lock:
-            if self._snapshots is None:
+            folder = self._hall.snapshots
+            if folder is None:
                 raise ValueError("snapshots=None: this memory was made without a folder for them")
             self.flush()
-            paths = [str(path) for path in self._snapshots.next_files()]
-            calls = [self._call(shard, "write", path) for shard, path in enumerate(paths)]
-            for shard, (call, path) in enumerate(zip(calls, paths, strict=True)):
-                self._answer(shard, call, "write", path)
-            self._snapshots.keep(self.KIND, self._own_state())
+            self._hall.each("write", [(str(path),) for path in folder.next_files()])
+            folder.keep(self.KIND, self._own_state())
 
     @classmethod
     def from_snapshots(cls, folder: str | Path, *, rooms: Rooms | None = None) -> Self:
         """The memory as its last `snapshot` left it, for a client that was lost itself."""
         snapshots, state = Snapshots.read(Path(folder), cls.KIND)
         memory = cls._like(state, rooms)
-        memory._snapshots = snapshots
+        memory._hall.snapshots = snapshots
         for shard in range(memory.shards):
-            path, sent = str(snapshots.file_of(shard)), int(memory._sent[shard])
-            memory._rooms.result(memory._call(shard, "read", path, sent))
-            memory._codes.replace(shard, *memory._rooms.result(memory._call(shard, "codes")))
+            memory._hall.read(shard)
         return memory
 
     def close(self) -> None:
         """Forget the shards in their rooms; rooms that nobody else uses end by themselves."""
         for shard in range(self.shards):
-            self._rooms.result(self._call(shard, "close"))
+            self._hall.get(shard, "close")
 
     # The protocol
 
     def __len__(self) -> int:
-        return int(self._codes.filled.sum())
+        return int(self._hall.codes.filled.sum())
 
     def extend(
         self,
@@ -226,19 +166,8 @@ class ShardedReplay:
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
         rows = self._form.pack(observation, action, reward, next_observation, terminated, truncated)
-        ids = np.full(len(rows), -1, np.int64)
         with self._lock:
-            parts = self._parts(rows)
-            calls = [self._sending("extend", part) for part in parts]
-            for part, call in zip(parts, calls, strict=True):
-                try:
-                    local = self._rooms.result(call)
-                except LostRoom as lost:
-                    self._sent[part.shard] -= len(part.rows)  # it is sent again
-                    self._revive(part.shard, lost)
-                    local = self._rooms.result(self._sending("extend", part))
-                ids[part.at] = np.where(local >= 0, local * self.shards + part.shard, -1)
-        return ids
+            return self._hall.extend(rows)
 
     def push(
         self,
@@ -252,39 +181,13 @@ class ShardedReplay:
         """`extend` that does not wait; an error of a shard comes with a later call, or `flush`."""
         rows = self._form.pack(observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
-            for part in self._parts(rows):
-                self._wait(part.shard, _IN_FLIGHT - 1)
-                self._flying[part.shard].append(self._sending("push", part))
+            self._hall.push(rows)
 
     def flush(self) -> None:
         """Wait until everything that was pushed is stored."""
         with self._lock:
             for shard in range(self.shards):
-                self._wait(shard, 0)
-
-    def _wait(self, shard: int, most: int) -> None:
-        """Wait until at most so many pushes to a shard are under way."""
-        flying = self._flying[shard]
-        while len(flying) > most:
-            try:
-                self._rooms.result(flying.popleft())
-            except LostRoom as lost:
-                self._revive(shard, lost)
-
-    def _parts(self, rows: Float32) -> list[Part]:
-        """What of a block goes to which shard."""
-        codes = self.encoder.encode_rows(rows)
-        whose = owners(codes, self.shards)
-        if self.shards == 1:
-            return [Part(0, np.arange(len(rows)), rows, codes)] if len(rows) else []
-        places = [(shard, np.flatnonzero(whose == shard)) for shard in np.unique(whose).tolist()]
-        return [Part(shard, at, rows[at], codes[at]) for shard, at in places]
-
-    def _sending(self, method: str, part: Part) -> Any:
-        """Send rows to their shard, which are counted from here on."""
-        self._codes.store(part.shard, part.codes)
-        self._sent[part.shard] += len(part.rows)
-        return self._call(part.shard, method, part.rows)
+                self._hall.wait(shard)
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions for `query`, the current observation, (O,)."""
@@ -323,19 +226,12 @@ class ShardedReplay:
             yield from batches
 
     def _send(self, size: int, queries: Float32) -> Sent:
-        """Begin draws for several queries, (n, O): one call to every shard that is asked."""
+        """Begin draws for several queries, (n, O)."""
         return self._ask(self.encoder.encode_rows(queries).tolist(), size)
 
     def _ask(self, codes: list[int], size: int) -> Sent:
         asks = [self._plan(code, size) for code in codes]
-        by_shard: dict[int, list[Ask]] = {}
-        for ask in (ask for draw in asks for ask in draw):
-            by_shard.setdefault(ask.shard, []).append(ask)
-        calls = {}
-        for shard, mine in by_shard.items():
-            wanted = np.array([(ask.code, ask.size) for ask in mine], np.int64)
-            calls[shard] = self._call(shard, "draw", wanted, np.array([a.greedy for a in mine]))
-        return Sent(codes, size, asks, calls)
+        return Sent(codes, size, asks, self._hall.ask([ask for draw in asks for ask in draw]))
 
     def _plan(self, code: int, size: int) -> list[Ask]:
         """Whom a query of this code asks for what.
@@ -343,12 +239,13 @@ class ShardedReplay:
         One shard flips its own coin. Two follow one coin, which is flipped here, unless every item
         has its own.
         """
-        self._counts["draws"] += 1
-        if code in self._codes:
-            return [Ask(self._owner(code), code, size, self.greedy)]
-        self._counts["fallbacks"] += 1
-        near = self._codes.nearest(code)
-        first, last = self._owner(near[0]), self._owner(near[-1])
+        hall = self._hall
+        self._draws += 1
+        if code in hall.codes:
+            return [Ask(hall.owner(code), code, size, self.greedy)]
+        self._fallbacks += 1
+        near = hall.codes.nearest(code)
+        first, last = hall.owner(near[0]), hall.owner(near[-1])
         half = (size + 1) // 2
         if first == last or half == size:  # the two nearest of all are the two nearest there
             return [Ask(first, code, size, self.greedy)]
@@ -357,20 +254,11 @@ class ShardedReplay:
             coin = float(self._rng.random() < self.greedy)
         return [Ask(first, near[0], half, coin), Ask(last, near[1], size - half, coin)]
 
-    def _owner(self, code: int) -> int:
-        return int(owners(np.array([code], np.uint32), self.shards)[0])
-
     def _collect(self, sent: Sent) -> list[Batch]:
         """Wait for draws; where a room was lost, all of them are made again."""
-        rows: dict[int, Any] = {}
-        for shard, call in sent.calls.items():
-            try:
-                rows[shard] = self._rooms.result(call)
-            except LostRoom as lost:
-                self._revive(shard, lost)
-                if len(self) == 0:
-                    raise RuntimeError("the memory lost all that it held") from lost
-                return self._collect(self._ask(sent.codes, sent.size))
+        rows = self._hall.drawn(sent.calls)
+        if rows is None:
+            return self._collect(self._ask(sent.codes, sent.size))
         begin = dict.fromkeys(rows, 0)
         batches = []
         for draw in sent.asks:
@@ -400,22 +288,22 @@ class ShardedReplay:
     def stats(self) -> dict[str, float]:
         """Contents, draws, the balance of the shards, and what was lost."""
         with self._lock:
-            shards, count = self._each("stats"), self._counts
-            filled = self._codes.filled
+            hall, shards = self._hall, self._hall.each("stats")
+        filled = hall.codes.filled
         return {
             "size": float(filled.sum()),
             "capacity": float(self.capacity),
             "written": float(sum(shard["written"] for shard in shards)),
             "dropped": float(sum(shard["dropped"] for shard in shards)),
-            "occupied_codes": float(len(self._codes)),
+            "occupied_codes": float(len(hall.codes)),
             "shards": float(self.shards),
             "busiest_shard": float(filled.max() / max(filled.mean(), 1e-9)),
             "greedy": self.greedy,
-            "draws": float(count["draws"]),
-            "fallbacks": float(count["fallbacks"]),
-            "fallback_share": count["fallbacks"] / max(count["draws"], 1),
-            "lost": float(count["lost"]),
-            "revived": float(count["revived"]),
+            "draws": float(self._draws),
+            "fallbacks": float(self._fallbacks),
+            "fallback_share": self._fallbacks / max(self._draws, 1),
+            "lost": float(hall.lost),
+            "revived": float(hall.revived),
         }
 
     def _own_state(self) -> State:
@@ -434,16 +322,16 @@ class ShardedReplay:
             "encoder": encoder.config,
             "rng": rng_state(self._rng),
             "greedy": self.greedy,
-            "counts": dict(self._counts),
+            "counts": [self._draws, self._fallbacks, self._hall.lost, self._hall.revived],
         }
-        return State(config, {**encoder.arrays, "sent": self._sent.copy()})
+        return State(config, {**encoder.arrays, "sent": self._hall.sent.copy()})
 
     def state(self) -> State:
         """Everything, the shards included: for memories that this machine has room for."""
         with self._lock:
             self.flush()
             config, arrays = self._own_state()
-            shards = self._each("state")
+            shards = self._hall.each("state")
         ids = [np.asarray(own["ids"]) for _, own in shards]
         named = [np.where(i >= 0, i * self.shards + k, -1) for k, i in enumerate(ids)]
         arrays["ids"] = np.concatenate(named)
@@ -463,8 +351,7 @@ class ShardedReplay:
             arrays = {
                 n.removeprefix(begin): a for n, a in state.arrays.items() if n.startswith(begin)
             }
-            memory._rooms.result(memory._call(shard, "load", (settings[shard], arrays)))
-            memory._codes.replace(shard, *memory._rooms.result(memory._call(shard, "codes")))
+            memory._hall.load(shard, State(settings[shard], arrays))
         return memory
 
     @classmethod
@@ -484,10 +371,12 @@ class ShardedReplay:
         )
         memory._rng = rng_from_state(config["rng"])
         memory.greedy = check_fraction("greedy", config["greedy"])
-        memory._counts = {
-            n: check_count(n, c, low=0) for n, c in state.part("counts").config.items()
-        }
-        memory._sent = np.array(state.arrays["sent"], np.int64)
+        counts: Any = config["counts"]
+        hall = memory._hall
+        memory._draws, memory._fallbacks, hall.lost, hall.revived = (
+            check_count("counts", count, low=0) for count in counts
+        )
+        hall.sent[:] = state.arrays["sent"]
         return memory
 
     def save(self, path: str | Path) -> None:
