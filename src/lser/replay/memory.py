@@ -150,6 +150,8 @@ class Memory:
         if self.follows_sessions:
             labels = stream_labels(streams, len(rows))
             ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
+        elif streams is not None:
+            stream_labels(streams, len(rows))
         block = Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels)
         with self._lock:
             self.settle()

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.checks import check_fraction
+from lser.checks import as_array, check_fraction
 from lser.types import Bool, Float32, Float64, Int64
 
 _FEWEST = 1_000  # open sessions that even a small memory follows
@@ -32,9 +32,14 @@ def stream_labels(streams: ArrayLike | None, rows: int) -> Int64:
     """The stream of each of a block's rows, (N,): row i is stream i unless `streams` says."""
     if streams is None:
         return np.arange(rows)
-    labels = np.asarray(streams)
+    try:
+        labels = as_array(streams)
+    except ValueError as error:
+        raise ValueError(f"streams is not an array: {error}") from None
     if labels.shape != (rows,) or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(f"streams must be {rows} integers, got {streams!r}")
+    if labels.dtype == np.uint64 and labels.max(initial=0) >= 2**63:
+        raise ValueError(f"streams must be below 2**63, got {labels.max()}")
     return labels.astype(np.int64)
 
 

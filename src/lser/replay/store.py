@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeGuard
@@ -142,10 +143,9 @@ class Store:
     ) -> Plain:
         """`plain`, argument by argument: slower, but its errors say which one is wrong."""
         wide = self.observation_dim
-        observation = as_floats("observation", observation, (None, wide))
-        n = len(observation)
+        n = _most_common_length(observation, action, reward, next_observation, terminated)
         return (
-            observation,
+            as_floats("observation", observation, (n, wide)),
             as_floats("action", action, (n, self.action_dim)),
             as_floats("reward", reward, (n,)),
             as_floats("next_observation", next_observation, (n, wide)),
@@ -275,6 +275,15 @@ class Store:
                 "process ended is in the file that `save` wrote, not in its rows)"
             )
         return _mapped(path, shape)
+
+
+def _most_common_length(*arrays: ArrayLike) -> int | None:
+    """The length that most of a block's arrays have; None where none has one."""
+    lengths = []
+    for array in arrays:
+        with suppress(TypeError):  # it has none
+            lengths.append(len(array))  # type: ignore[arg-type]
+    return max(lengths, key=lengths.count, default=None)
 
 
 def _mapped(path: Path, shape: tuple[int, int]) -> Float32:

@@ -208,6 +208,8 @@ class LocalityReplay(Memory):
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
         block: Any = (observation, action, reward, next_observation, terminated, truncated)
+        if streams is not None and self._returns is None:
+            stream_labels(streams, np.size(reward))  # not used, but checked
         with self._lock:
             ids = self._one(block) if self._direct and self._unfinished is None else None
             if ids is None:
