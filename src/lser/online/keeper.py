@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from lser.online.books import Books
-from lser.online.learner_process import learn_until
+from lser.online.learner_loop import learn_until
 from lser.online.learning import Learning
 from lser.online.log import Entry, Event, Log, LogRefusedError, Reader
 from lser.online.policies import Policy, forget_policies, load_policy
