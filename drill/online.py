@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from drill import fuzz, postgres
-from drill.service import SETTINGS, Client, crowd, judged, running
+from drill.service import SETTINGS, Ledger, crowd, judged, running
 from lser.online.folder_store import LEASE, FolderStore
 from lser.online.learning import SNAPSHOTS, Learning
 from lser.online.service.supervisor import Supervisor
@@ -237,7 +237,7 @@ def fill_service(folder: Path, count: int) -> Count:
                     break
                 time.sleep(0.02)
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
-            if not _answers(port):
+            if not _goes_on(ledgers):
                 broken.append(f"no answer after full disk {number}")
         if supervisor.starts != 1:
             broken.append(f"the server was started {supervisor.starts} times")
@@ -254,7 +254,7 @@ def lock_service(folder: Path, count: int) -> Count:
             time.sleep(6.0 if number % 5 == 4 else chance.uniform(0.05, 1.0))
             other.execute("rollback")
             other.close()
-            if not _answers(port):
+            if not _goes_on(ledgers):
                 broken.append(f"no answer after lock {number}")
         if supervisor.starts != 1:
             broken.append(f"the server was started {supervisor.starts} times")
@@ -272,7 +272,7 @@ def jump_clocks(folder: Path, count: int) -> Count:
             for _ in range(count):
                 time.sleep(1.0)
                 kill(supervisor.pid)
-                if not supervisor.wait_until_ready():
+                if not supervisor.wait_until_ready() or not _goes_on(ledgers):
                     return count, ["the service did not come back"]
     finally:
         if before is None:
@@ -288,17 +288,12 @@ def fuzz_service(folder: Path, count: int) -> Count:
     return sum(seen.values()), broken
 
 
-def _answers(port: int, seconds: float = 20.0) -> bool:
-    """Whether a page is answered within a time."""
+def _goes_on(ledgers: list[Ledger], more: int = 20, seconds: float = 30.0) -> bool:
+    """Whether so many more requests are acknowledged within a time."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        client = Client(port)
-        try:
-            if client("POST", "/recommend", {"user": "drill"})[0] == 200:
-                return True
-        except OSError:
-            pass
-        finally:
-            client.close()
-        time.sleep(0.05)
-    return False
+    wanted = sum(map(Ledger.acknowledged, ledgers)) + more
+    while sum(map(Ledger.acknowledged, ledgers)) < wanted:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True

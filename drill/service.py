@@ -129,6 +129,10 @@ class Ledger(threading.Thread):
             self.wrong.append(id)
         return items
 
+    def acknowledged(self) -> int:
+        """Pages and reports that were answered with 200."""
+        return len(self.pages) + len(self.reports)
+
     def insist(self, path: str, body: dict[str, Any]) -> Any:
         """Ask until there is an answer: the same id, however often, whichever server answers."""
         while not self.stop.is_set():
@@ -189,7 +193,7 @@ def judged(reader: Any, ledgers: Sequence[Ledger]) -> tuple[int, list[str]]:
                 reports.add(event.id)
     acknowledged = 0
     for ledger in ledgers:
-        acknowledged += len(ledger.pages) + len(ledger.reports)
+        acknowledged += ledger.acknowledged()
         broken += [f"page {id} changed between two answers" for id in ledger.wrong]
         lost = [id for id, items in ledger.pages.items() if logged.get(id) != items]
         broken += [f"page {id} is lost, or not as it was shown" for id in lost]
