@@ -13,6 +13,11 @@ from typing import NamedTuple
 
 from drill import faults
 
+try:
+    from drill import online
+except ModuleNotFoundError as error:  # the extra online is not installed
+    online, missing = None, error
+
 
 class Part(NamedTuple):
     """A kind of fault: what is done, and how often in the long and in the short version."""
@@ -37,12 +42,31 @@ PARTS = (
 )
 
 
+ONLINE = (
+    ()
+    if online is None
+    else (
+        Part("kills of server and learner", online.kill_service, 100, 0),
+        Part("kills of machines over PostgreSQL", online.kill_machines, 100, 0),
+        Part("full disks under the service", online.fill_service, 20, 0),
+        Part("locked logs under the service", online.lock_service, 20, 0),
+        Part("jumps of the service's clock", online.jump_clocks, 10, 0),
+        Part("malformed requests", online.fuzz_service, 10_000, 0),
+    )
+)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m drill", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a minute instead of ten")
+    parser.add_argument("--only", metavar="WORD", help="the parts with this word in their name")
     options = parser.parse_args()
+    if online is None:
+        print(f"left out: the online service ({missing})")
     harm = 0
-    for part in PARTS:
+    for part in (*PARTS, *ONLINE):
+        if options.only and options.only not in part.name:
+            continue
         count = part.short if options.short else part.long
         if not count:
             continue

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from service_client import free_port, write_items
+from drill.service import free_port, write_items
 from shops import Shoppers, catalogue, quick, visit
 
 from lser.cli import main

@@ -4,13 +4,15 @@ import time
 import numpy as np
 import orjson
 import pytest
+from replays import Nowhere
 from shops import Shoppers, catalogue, quick, visit
 
 from lser.online import ConflictError, Recommender
 from lser.online.arms import arm_of, unit
 from lser.online.books import Books
 from lser.online.folder_store import FolderShelf
-from lser.online.items import unpacked
+from lser.online.items import Items, unpacked
+from lser.online.learning import Learning
 from lser.online.settings import Settings, parse_arms
 from lser.online.sqlite_reader import SqliteReader
 
@@ -378,3 +380,30 @@ def test_retention_deletes_what_was_learned_and_is_old(shop):
     assert len(events(shop, "items")) == 1
     page = shop.recommend("u1", [0, 0], 5)
     assert len(page.items) == 5
+
+
+def test_old_changes_of_items_are_compacted_and_mean_the_same(shop):
+    """Below the oldest page that is kept; a shop opened anew has the same catalogue."""
+    shoppers, rng = Shoppers(catalogue()), np.random.default_rng(0)
+    for turn in range(12):
+        ids = [f"i{n}" for n in rng.permutation(20)[:4]]
+        shop.put_items(ids, rng.standard_normal((4, 4)), [{"turn": turn}] * 4)
+        shop.remove_items(ids[:1])
+    visit(shop, shoppers, 60)
+    wait(shop, 0.3)
+    shop.change({"retention_events": 20})
+    shop.keeper._learning.save()
+    shop.keeper._learning.report()
+    before = len(events(shop, "items"))
+    shop.keeper.trim()
+    assert (before, len(events(shop, "items"))) == (25, 1)
+    items = shop.books.items
+    anew = Items(4)
+    for event in events(shop, "items"):
+        anew.apply(orjson.loads(event.body))
+    assert (anew.row, anew.rows) == (items.row, items.rows)
+    np.testing.assert_array_equal(anew.vectors[anew.live], items.vectors[items.live])
+    again = Learning(shop.store.shelf, shop._reader, Nowhere())
+    assert again.items.row == items.row
+    shop.keeper.trim()
+    assert len(events(shop, "items")) == 1

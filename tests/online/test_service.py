@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from service_client import Client, free_port, running
+from drill.service import Client, free_port, running
 from shops import Shoppers, catalogue
 
 from lser.cli import main
@@ -134,7 +134,9 @@ def test_it_learns_and_its_metrics_say_so(service, client):
     while after < 1.8 * before and time.monotonic() < deadline:
         after = rounds(100)
     assert after >= 1.8 * before
-    text = client("GET", "/metrics")[1]
+    text = ""
+    while "lser_learner_lag" not in text and time.monotonic() < deadline:  # it may just begin
+        text = client("GET", "/metrics")[1]
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(
         re.fullmatch(r'[a-z0-9_]+(\{[^{}]*\})? -?[0-9.e+-]+|.*"\+Inf"\} \d+', x) for x in lines

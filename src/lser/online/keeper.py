@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from lser.online.books import Books
-from lser.online.learner_process import learn_until
+from lser.online.items import Items
+from lser.online.learner_loop import learn_until
 from lser.online.learning import Learning
 from lser.online.log import Entry, Event, Log, LogRefusedError, Reader
 from lser.online.policies import Policy, forget_policies, load_policy
@@ -25,6 +26,7 @@ EVIDENCE_EVERY = 1.0
 STATUS_EVERY = 0.5
 SAVE_EVERY = 300.0
 TRIM_EVERY = 600.0
+FEWEST = 4  # events less, below which items are not written anew
 TRIMMED = ("decision", "feedback", "tick")
 logger = logging.getLogger("lser")
 
@@ -220,4 +222,27 @@ class Keeper:
         edge = max(edge, self._reader.first_after(oldest))
         saved = int(self._store.shelf.status().get("snapshot", 0))  # what the learner has kept
         edge = min(edge, saved, self._books.cursor)
-        return self._log.trim(edge, TRIMMED) if edge > 0 else 0
+        if edge <= 0:
+            return 0
+        deleted = self._log.trim(edge, TRIMMED)
+        self._compact(edge)
+        return deleted
+
+    def _compact(self, edge: int) -> None:
+        """Let few events say what the catalogue was where the log's pages begin.
+
+        Nothing before `edge` is folded any more but items, so what they passed through is not.
+        """
+        changes = list(self._reader.of_kind("items", up_to=edge - 1))
+        if not changes:
+            return
+        items = Items(self._books.settings.dim)
+        for event in changes:
+            items.apply(orjson.loads(event.body))
+        bodies = list(items.bodies())
+        if len(changes) < 2 * len(bodies) + FEWEST:
+            return
+        seqs = [event.seq for event in changes]
+        self._log.rewrite(
+            dict(zip(seqs[-len(bodies) :], bodies, strict=True)), seqs[: -len(bodies)]
+        )

@@ -5,7 +5,7 @@ An event has a sequence number, a time, a kind, an id that is unique within its 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -87,8 +87,8 @@ class Log(Protocol):
         """Delete events of `kinds` with a smaller sequence number; returns how many."""
         ...
 
-    def drop(self, seqs: Sequence[int], timeout: float = 60.0) -> None:
-        """Delete single events, which later ones have made superfluous."""
+    def rewrite(self, bodies: Mapping[int, bytes], drop: Sequence[int]) -> None:
+        """Give events other bodies and delete others, together; for those that say the same."""
         ...
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ that the books of every server are the log up to its own newest event.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -126,9 +126,16 @@ class PostgresLog(GroupLog):
             deleted += last
         return deleted
 
-    def drop(self, seqs: Sequence[int], timeout: float = 60.0) -> None:
-        """Delete single events, which later ones have made superfluous."""
-        self._deleted("delete from event where seq = any(%s)", (list(seqs),))
+    def rewrite(self, bodies: Mapping[int, bytes], drop: Sequence[int]) -> None:
+        """Give events other bodies and delete others, together; for those that say the same."""
+
+        def work(connection: psycopg.Connection) -> None:
+            with connection.transaction():
+                for seq, body in bodies.items():
+                    connection.execute("update event set body = %b where seq = %s", (body, seq))
+                connection.execute("delete from event where seq = any(%s)", (list(drop),))
+
+        self._link(work)
 
     def _deleted(self, statement: Any, values: Sequence[Any]) -> int:
         return self._link(lambda c: c.execute(statement, values).rowcount)
