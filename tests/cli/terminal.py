@@ -17,8 +17,11 @@ class Seen(NamedTuple):
     lines: list[str]
 
 
-def seen(*arguments, columns=80, rows=50):
-    """Runs ``lser ARGUMENTS`` in a terminal; the screen's lines once it has ended."""
+def seen(*arguments, columns=80, rows=50, interrupt_at=None):
+    """Runs ``lser ARGUMENTS`` in a terminal; the screen's lines once it has ended.
+
+    Ctrl-C is pressed once the text `interrupt_at` has been written.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm"
@@ -34,6 +37,9 @@ def seen(*arguments, columns=80, rows=50):
         if not part:
             break
         written += part
+        if interrupt_at is not None and interrupt_at.encode() in written:
+            os.write(terminal, b"\x03")
+            interrupt_at = None
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
     return Seen(os.waitstatus_to_exitcode(status), screen(written.decode()))
