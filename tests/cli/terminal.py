@@ -4,11 +4,14 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import sys
 import termios
+import time
 from typing import NamedTuple
 
+LONGEST = 300  # seconds of a command
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
@@ -28,8 +31,10 @@ def seen(*arguments, columns=80, rows=50, interrupt_at=None):
         os.environ.pop("COLUMNS", None)
         os.execv(sys.executable, [sys.executable, "-m", "lser", *arguments])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    written = b""
+    written, started = b"", time.monotonic()
     while True:
+        if time.monotonic() - started > LONGEST:
+            os.kill(pid, signal.SIGKILL)
         try:
             part = os.read(terminal, 65536)
         except OSError:  # Linux: the other side is closed

@@ -80,7 +80,7 @@ def test_every_agent_is_listed_with_its_title_and_what_it_needs():
 
 def test_an_interruption_ends_with_the_command_to_go_on_below_the_bar(tmp_path):
     wanted = [*SMALL, "--sessions", "100000", "--evaluate-every", "100000", "--out", str(tmp_path)]
-    found = seen("train", "bazaar", "uniform", *wanted, interrupt_at="steps/s")
+    found = seen("train", "bazaar", "uniform", *wanted, interrupt_at="/100,000 sessions")
     assert found.code == 130
     (bar,) = (at for at, line in enumerate(found.lines) if "/100,000 sessions" in line)
     (told,) = (at for at, line in enumerate(found.lines) if "stopped; continue with" in line)
