@@ -78,22 +78,22 @@ def main(first: int, last: int) -> None:
 
 
 def chosen(found: list[dict]) -> dict[str, dict]:
-    """For each agent the setting with the highest mean final CTR, with its means."""
-    means = defaultdict(lambda: defaultdict(list))
+    """For each agent the setting that ends highest and the one that earns most while learning."""
+    runs = defaultdict(lambda: defaultdict(list))
     for one in found:
-        means[one["agent"]][json.dumps(one["settings"])].append((one["final"], one["learning"]))
+        runs[one["agent"]][json.dumps(one["settings"])].append((one["final"], one["learning"]))
     best = {}
-    for agent, settings in means.items():
-        table = {
-            text: [sum(c) / len(c) for c in zip(*rows, strict=True)]
+    for agent, settings in runs.items():
+        means = {
+            text: [sum(c) / len(c) for c in zip(*rows, strict=False)]
             for text, rows in settings.items()
         }
-        text = max(table, key=lambda text: table[text][0])
-        best[agent] = {
-            "settings": json.loads(text),
-            "final": round(table[text][0], 4),
-            "learning": round(table[text][1], 4),
-        }
+        for at, goal in enumerate(("end", "earning")):
+            text = max(means, key=lambda text, at=at: means[text][at])
+            scores = dict(
+                zip(("final", "learning"), [round(m, 4) for m in means[text]], strict=False)
+            )
+            best.setdefault(agent, {})[goal] = {"settings": json.loads(text), **scores}
     return best
 
 

@@ -11,7 +11,7 @@ from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments import records
 from lser.experiments.build import build
 from lser.experiments.experiment import Experiment, from_json, to_json
-from lser.experiments.presets import learnable, preset, released, steady
+from lser.experiments.presets import lasting, learnable, preset, released, steady
 from lser.experiments.run import Run, run
 from lser.experiments.signals import Signals
 from lser.simulators.base import Metric
@@ -30,6 +30,35 @@ def test_lser_steady_is_lser_with_contrast_the_newest_and_bounded_values():
     assert (memory.greedy_per, memory.random_from, memory.newest) == ("item", "memory", 8)
     assert experiment.agent.value_bound == "auto"
     assert preset("virtual-taobao", "lser").agent.value_bound is None  # as printed
+
+
+def test_what_is_not_named_is_what_works():
+    assert preset().names == ("bazaar", "lser-steady", "click-model")
+    assert preset("virtual-taobao").names == ("virtual-taobao", "lser-steady", "ddpg")
+    assert preset("bazaar", "uniform").names == ("bazaar", "uniform", "click-model")
+    assert preset("bazaar", "lser", cure=True) == preset("bazaar", "lser-steady")
+
+
+def test_a_steady_memory_that_will_be_full_forgets_by_age():
+    full = preset("interest-evolution", "lser-steady")  # 60,000 pages into 10,000 places
+    assert (full.names[1], full.memory.store) == ("lser-steady", "fifo")
+    assert preset("interest-evolution", "lser").memory.store == "reward"  # as printed
+    roomy = preset("bazaar", "lser-steady")
+    assert roomy.memory.store == "reward"
+    assert lasting(roomy, 1_000_000).memory.store == "fifo"
+    assert lasting(preset("bazaar", "lser"), 1_000_000).memory.store == "reward"
+
+
+def test_what_is_built_trains_and_is_scored_at_its_settings():
+    made = build(replace(preset("bazaar", scale="quick"), **SHORT))
+    drawn, sample = [], made.replay.sample
+    made.replay.sample = lambda size, query=None: drawn.append(size) or sample(size, query)
+    step = next(step for step in made.train() if step.updates)
+    assert step.steps < 16  # learning starts at 8 transitions of 2 users, not at 128
+    assert drawn == [SHORT["batch_size"]] * step.updates
+    again = build(made.experiment)
+    assert again.evaluate(4) == again.evaluate(4)
+    assert again.evaluate().sessions == SHORT["final_sessions"]
 
 
 @pytest.mark.parametrize("name", MEMORIES)
@@ -147,6 +176,17 @@ def test_values_that_leave_the_bound_are_said_once_while_it_happens(caplog):
         watched.warn(progress)
     assert caplog.text.count("have left what rewards allow") == 1
     assert "1500" in caplog.text
+
+
+def test_before_any_reward_there_is_nothing_to_leave(caplog):
+    watched, progress = signals(), Progress(updates=400)
+    with caplog.at_level(logging.WARNING, "lser"):
+        progress.values = list(Values(0.1, 0.2, 0.1, 0.2, 0.1, 0, 0, 0))
+        watched.warn(progress)
+        assert caplog.text == ""
+        progress.values = list(Values(0.1, 900, 0.1, 0.2, 0.1, 0, 0, 100))
+        watched.warn(progress)  # and it is not forgotten
+    assert "have left what rewards allow" in caplog.text
 
 
 def test_a_curve_tells_of_the_critic_and_of_batches_with_one_reward(tmp_path):

@@ -238,7 +238,7 @@ _DRAWN = {
         "Demo",
         "Does this recommender beat a linear bandit, and what does its memory add?",
         compared=("memory", "agent"),
-        reference="linear bandit",
+        reference="bandit, exploring",
     ),
 }
 
