@@ -343,7 +343,7 @@ class Counting(gym.Env):
 @pytest.fixture(scope="module")
 def cluster():
     ray.init(
-        "local", num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=10**8
+        "local", num_cpus=8, include_dashboard=False, log_to_driver=False, object_store_memory=10**8
     )
     yield
     ray.shutdown()

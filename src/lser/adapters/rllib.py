@@ -94,7 +94,8 @@ class _Config(AlgorithmConfig):
             raise ValueError("api_stack: the memories work with RLlib's new API stack only")
         if self.is_multi_agent:
             raise ValueError("multi_agent: the memories are for one agent")
-        if learners > 1 and _hears(self.replay_memory["memory"], self.recipe()):
+        hears = _hears(self.replay_memory["memory"], self.recipe())
+        if learners > 1 and hears:
             raise ValueError(
                 f"num_learners={learners}: RLlib loses the order of TD errors with several "
                 f"learners, and {self.replay_memory['memory']!r} needs it; use one"
