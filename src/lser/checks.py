@@ -151,7 +151,7 @@ def as_floats(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Flo
     return array
 
 
-def as_flags(name: str, value: ArrayLike, count: int) -> Bool:
+def as_flags(name: str, value: ArrayLike, count: int | None) -> Bool:
     """`value` as `count` booleans; numbers must be 0 or 1."""
     array = _named(name, value)
     check_shape(name, array, (count,))
