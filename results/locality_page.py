@@ -67,8 +67,8 @@ def reading() -> str:
         f"cells and costs in {told.count('costs')} by the rule written before (above every control "
         "or below one, by Holm over the map): all are open. Against reward-top alone LSER's "
         f"interval is above zero in {len(top)} of {len(told)}. With the cure for everybody, at "
-        f"state dependence 1 and 2,000 sessions, LSER minus uniform is {signed(cured[0].mean)}, minus reward-top "
-        f"{signed(cured[1].mean)} ({cured[0].seeds} seeds, not planned as a test)."
+        "state dependence 1 and 2,000 sessions, LSER minus uniform is "
+        f"{signed(cured[0].mean)}, minus reward-top {signed(cured[1].mean)} ({cured[0].seeds} seeds, not planned as a test)."
     )
 
 
