@@ -23,7 +23,7 @@ from lser.experiments.studies import plan
 from lser.experiments.study import Job, job_for
 
 MAP = ("uniform", "reward-top", "shuffled-code", "lser")
-LONG = (*MAP, "lser 10 bits raw")
+LONG = MAP
 EXTRA = (
     *("lser 6 bits raw", "lser 10 bits raw", "lser 14 bits raw"),
     *("uniform with the cure", "reward-top with the cure", "lser with the cure"),
@@ -51,8 +51,9 @@ def fleets_of_d() -> dict[str, list[Experiment]]:
         here = [one for one in plan("locality", "medium", 20) if one.seed in seeds]
         chart = [one for one in here if one.label in MAP and not in_primary_cells(one)]
         extra = [one for one in here if one.label in EXTRA and in_primary_cells(one)]
-        rest[f"{name} ten seeds, batch 32"] = [o for o in chart if o.batch_size == 32] + extra
+        rest[f"{name} ten seeds, batch 32"] = [o for o in chart if o.batch_size == 32]
         rest[f"{name} ten seeds, batch 128"] = [o for o in chart if o.batch_size == 128]
+        rest[f"{name} ten seeds, other arms"] = extra
     return {"the primary cells": long, **rest}
 
 
@@ -124,7 +125,7 @@ def apart(work: Any, *arguments: Any) -> None:
 
 def run_d(options: argparse.Namespace, deadline: float) -> None:
     """D's fleets, as long as there is time."""
-    for name, experiments in fleets_of_d().items():
+    for name, experiments in list(fleets_of_d().items())[options.first : options.last]:
         if time.time() > deadline:
             break
         scale = "paper" if name == "the primary cells" else "medium"
@@ -157,6 +158,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("experiment", choices=("d", "a"))
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--first", type=int, default=0, help="of D's fleets")
+    parser.add_argument("--last", type=int, help="of D's fleets, this one not included")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--probe", type=float, default=PROBE_SECONDS)
