@@ -79,7 +79,8 @@ def main() -> None:
         run = FedRun(experiment, Path(folder))
         run._feeders = Feeders(ray, to_json(experiment), options.feeders)
         kinds = {"fed": fed(run), "alone": alone(run)}
-        pace(run, kinds["fed"], 2 * options.seconds)  # until kernels are compiled, users are in
+        while run.progress.updates < 20 * UPDATES:  # kernels are compiled, users are in
+            kinds["fed"]()
         for number in range(options.rounds):
             for name in list(kinds)[:: 1 if number % 2 == 0 else -1]:
                 found[name].append(pace(run, kinds[name], options.seconds))
