@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from lser.ray import rooms as rooms_module
-from lser.ray.codes import Codes, owners
+from lser.ray.codes import Codes, even_salt, owners
 from lser.ray.rooms import HereRooms, LostRoom, start_rooms
 from lser.ray.shards import ShardedReplay
 from lser.replay import E2LSH, LocalityReplay, SimHash
@@ -244,6 +244,21 @@ def test_the_mix_spreads_codes_that_share_a_prefix():
     codes = (np.arange(4096) << 12).astype(np.uint32)
     assert stats.chisquare(np.bincount(owners(codes, 8), minlength=8)).pvalue > 1e-3
     assert set(owners(codes, 8).tolist()) == set(range(8))
+
+
+def test_a_salt_can_be_chosen_that_spreads_some_traffic_evenly():
+    rng = np.random.default_rng(4)
+    share = rng.pareto(1.0, 300)
+    codes = rng.choice(300, 40_000, p=share / share.sum()).astype(np.uint32)
+    salt = even_salt(codes[:20_000], 4)
+    loads = [
+        np.bincount(owners(codes[20_000:], 4, s), minlength=4).max() for s in (*range(20), salt)
+    ]
+    assert loads[-1] <= min(loads[:-1]) * 1.02
+    memory = Here(400, 6, 2, shards=4, salt=salt)
+    memory.extend(*block(rng, 100))
+    assert Here.from_state(memory.state()).salt == salt
+    assert memory._hall.owner(7) == owners(np.array([7], np.uint32), 4, salt)[0]
 
 
 def test_draws_ahead_are_those_of_one_query_after_the_other():

@@ -14,10 +14,11 @@ _FIRST = 64
 
 
 @kernel
-def mixed(codes: UInt32, shards: Num, found: Int64) -> None:
+def mixed(codes: UInt32, shards: Num, salt: Num, found: Int64) -> None:
     """The shard of every code: by a mix of its bits, as prefixes are far from equally frequent."""
+    begin = np.uint64(salt + 1) * _GAMMA
     for k in range(len(codes)):
-        found[k] = np.int64(mix(np.uint64(codes[k]) + _GAMMA) % np.uint64(shards))
+        found[k] = np.int64(mix(np.uint64(codes[k]) + begin) % np.uint64(shards))
 
 
 @kernel
@@ -52,11 +53,18 @@ def nearest_two(codes: UInt32, sizes: Int64, code: Num, found: Int64) -> None:
     found[0], found[1] = first, second
 
 
-def owners(codes: UInt32, shards: int) -> Int64:
+def owners(codes: UInt32, shards: int, salt: int = 0) -> Int64:
     """The shard of every code, (N,)."""
     found = np.empty(len(codes), np.int64)
-    mixed(codes, shards, found)
+    mixed(codes, shards, salt, found)
     return found
+
+
+def even_salt(codes: UInt32, shards: int, tries: int = 256) -> int:
+    """The salt whose busiest shard gets least of these codes: some of the traffic to come."""
+    known, counts = np.unique(codes, return_counts=True)
+    loads = [np.bincount(owners(known, shards, salt), counts).max() for salt in range(tries)]
+    return int(np.argmin(loads))
 
 
 class Ask(NamedTuple):
@@ -75,8 +83,8 @@ class Codes:
     takes a place of its own bucket or none.
     """
 
-    def __init__(self, capacities: Int64) -> None:
-        self.capacities = capacities  # (S,)
+    def __init__(self, capacities: Int64, salt: int = 0) -> None:
+        self.capacities, self.salt = capacities, salt  # (S,)
         self.filled = np.zeros_like(capacities)  # (S,)
         self._place: dict[int, int] = {}
         self._codes: UInt32 = np.empty(_FIRST, np.uint32)
@@ -88,6 +96,10 @@ class Codes:
     def __contains__(self, code: int) -> bool:
         return code in self._place
 
+    def owners(self, codes: UInt32) -> Int64:
+        """The shard of every code, (N,)."""
+        return owners(codes, len(self.capacities), self.salt)
+
     def store(self, shard: int, codes: UInt32) -> None:
         """Count newcomers of a shard, in order."""
         kept = codes[: max(int(self.capacities[shard] - self.filled[shard]), 0)]
@@ -98,7 +110,7 @@ class Codes:
     def replace(self, shard: int, codes: UInt32, sizes: Int64) -> None:
         """Take what a shard holds now for what it held."""
         known = self._codes[: len(self)]
-        others = owners(known, len(self.filled)) != shard
+        others = self.owners(known) != shard
         kept, counts = known[others].copy(), self._sizes[: len(self)][others].copy()
         self._place.clear()
         self._add(kept, counts)

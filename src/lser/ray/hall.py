@@ -10,7 +10,7 @@ import numpy as np
 
 from lser.compiled import UInt32
 from lser.files import State
-from lser.ray.codes import Ask, Codes, owners
+from lser.ray.codes import Ask, Codes
 from lser.ray.rooms import LostRoom, Rooms
 from lser.ray.snapshots import Snapshots
 from lser.types import Float32, Int64
@@ -34,6 +34,7 @@ class Spec(NamedTuple):
     sizes: tuple[int, int]  # observation and action
     made: list[dict[str, Any]]  # seed and params of each shard
     encoder: Any
+    salt: int  # of the mix
 
 
 class Hall:
@@ -45,7 +46,7 @@ class Hall:
     def __init__(self, spec: Spec, rooms: Rooms, folder: Path | None) -> None:
         self.spec, self.rooms = spec, rooms
         self.count = len(spec.capacities)
-        self.codes = Codes(spec.capacities)
+        self.codes = Codes(spec.capacities, spec.salt)
         self.sent = np.zeros(self.count, np.int64)  # rows ever sent to each shard
         self.lost = self.revived = 0
         self.snapshots = None if folder is None else Snapshots(folder, self.count)
@@ -55,7 +56,7 @@ class Hall:
 
     def owner(self, code: int) -> int:
         """The shard of a code."""
-        return int(owners(np.array([code], np.uint32), self.count)[0])
+        return int(self.codes.owners(np.array([code], np.uint32))[0])
 
     def call(self, shard: int, method: str, *arguments: Any) -> Any:
         """Begin a call to a shard's room."""
@@ -100,7 +101,7 @@ class Hall:
         codes = self.spec.encoder.encode_rows(rows)
         if self.count == 1:
             return [Part(0, np.arange(len(rows)), rows, codes)] if len(rows) else []
-        whose = owners(codes, self.count)
+        whose = self.codes.owners(codes)
         places = [(shard, np.flatnonzero(whose == shard)) for shard in np.unique(whose).tolist()]
         return [Part(shard, at, rows[at], codes[at]) for shard, at in places]
 

@@ -59,7 +59,8 @@ class ShardedReplay:
     sent to it since is lost, and counted. Without, a lost room is an error. One client at a time.
 
     `encoder`, if given, must be frozen: standardised features need statistics that all share, so
-    let a `SimHash` observe some of the traffic first. `rooms` are those of `start_rooms`, which may
+    let a `SimHash` observe some of the traffic first. `salt` changes the mix; `even_salt` finds one
+    that spreads some of the traffic evenly. `rooms` are those of `start_rooms`, which may
     hold shards of many memories; without, the memory starts one per shard.
     """
 
@@ -76,6 +77,7 @@ class ShardedReplay:
         seed: int = 0,
         params: LocalityParams | None = None,
         encoder: Any = None,
+        salt: int = 0,
         rooms: Rooms | None = None,
         snapshots: str | Path | None = None,
         **knobs: Any,
@@ -85,7 +87,7 @@ class ShardedReplay:
             check_count("capacity", capacity),
             check_count("shards", shards),
         )
-        self.seed = check_count("seed", seed, low=0)
+        self.seed, self.salt = check_count("seed", seed, low=0), check_count("salt", salt, low=0)
         if capacity < shards:
             raise ValueError(f"capacity={capacity} is less than one transition per shard, {shards}")
         self._form = Store(1, observation_dim, action_dim)  # packs and checks rows, holds none
@@ -103,7 +105,7 @@ class ShardedReplay:
         seeds = [self.seed, *(_seed_of(self.seed, shard) for shard in range(1, self.shards))]
         made = [{"seed": seed, "params": self.params} for seed in seeds]
         sizes = (self._form.observation_dim, self._form.action_dim)
-        return Spec(capacities, sizes, made, self.encoder)
+        return Spec(capacities, sizes, made, self.encoder, self.salt)
 
     def _checked_encoder(self, encoder: Any) -> Any:
         for name, (allowed, needs) in _REFUSED.items():
@@ -313,6 +315,7 @@ class ShardedReplay:
             "params": asdict(self.params),
             "seed": self.seed,
             "shards": self.shards,
+            "salt": self.salt,
             "store": {
                 "storage": "shards",
                 "capacity": self.capacity,
@@ -365,6 +368,7 @@ class ShardedReplay:
             *sizes,
             shards=check_count("shards", config["shards"]),
             seed=check_count("seed", config["seed"], low=0),
+            salt=check_count("salt", config["salt"], low=0),
             params=make_params(LocalityParams, None, state.part("params").config),
             encoder=kind.from_state(state.part("encoder")),
             **more,

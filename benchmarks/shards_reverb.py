@@ -1,0 +1,86 @@
+"""dm-reverb for benchmarks/shards.py: a table of single steps, told what to do line by line.
+
+Runs in an environment of its own, which has no lser: ``push N`` inserts N items and answers items
+per second, ``sample N`` reads N batches ahead through a TrajectoryDataset and answers batches per
+second.
+"""
+
+import itertools
+import sys
+import time
+
+import numpy as np
+import reverb
+import tensorflow as tf
+
+wide, acted, capacity, size = map(int, sys.argv[1:5])
+tf.config.threading.set_intra_op_parallelism_threads(1)
+rng = np.random.default_rng(0)
+SPEC = {
+    "observation": tf.TensorSpec((wide,), tf.float32),
+    "action": tf.TensorSpec((acted,), tf.float32),
+    "reward": tf.TensorSpec((), tf.float32),
+    "next_observation": tf.TensorSpec((wide,), tf.float32),
+    "terminated": tf.TensorSpec((), tf.bool),
+    "truncated": tf.TensorSpec((), tf.bool),
+}
+signature = {key: tf.TensorSpec((1, *spec.shape), spec.dtype) for key, spec in SPEC.items()}
+server = reverb.Server(
+    [
+        reverb.Table(
+            "steps",
+            reverb.selectors.Uniform(),
+            reverb.selectors.Fifo(),
+            capacity,
+            reverb.rate_limiters.MinSize(1),
+            signature=signature,
+        )
+    ]
+)
+address = f"localhost:{server.port}"
+steps = [
+    {
+        "observation": rng.standard_normal(wide).astype(np.float32),
+        "action": rng.standard_normal(acted).astype(np.float32),
+        "reward": np.float32(1),
+        "next_observation": rng.standard_normal(wide).astype(np.float32),
+        "terminated": np.bool_(False),
+        "truncated": np.bool_(False),
+    }
+    for _ in range(4096)
+]
+endless = itertools.cycle(steps)
+
+
+def push(count: int) -> float:
+    begin = time.perf_counter()
+    with reverb.Client(address).trajectory_writer(num_keep_alive_refs=1) as writer:
+        for step in itertools.islice(endless, count):
+            writer.append(step)
+            writer.create_item(
+                "steps", 1.0, {key: column[-1:] for key, column in writer.history.items()}
+            )
+            writer.flush(block_until_num_items=1024)
+    return count / (time.perf_counter() - begin)
+
+
+def batches():
+    dataset = reverb.TrajectoryDataset.from_table_signature(
+        address, "steps", max_in_flight_samples_per_worker=4 * size, num_workers_per_iterator=1
+    )
+    yield from dataset.batch(size).prefetch(4)
+
+
+push(4096)
+reader = batches()
+next(reader)
+print("ready", flush=True)
+for line in sys.stdin:
+    what, count = line.split()
+    if what == "push":
+        print(push(int(count)), flush=True)
+    else:
+        begin = time.perf_counter()
+        for _ in range(int(count)):
+            next(reader)
+        print(int(count) / (time.perf_counter() - begin), flush=True)
