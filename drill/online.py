@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from drill import fuzz, postgres
+from drill import malformed, postgres
 from drill.service import SETTINGS, Ledger, crowd, judged, running
 from lser.online.folder_store import LEASE, FolderStore
 from lser.online.learning import SNAPSHOTS, Learning
@@ -284,7 +284,7 @@ def jump_clocks(folder: Path, count: int) -> Count:
 
 def fuzz_service(folder: Path, count: int) -> Count:
     """Malformed requests by the service's own description: no crash, no dishonest 5xx."""
-    seen, broken = fuzz.fuzz(folder, count)
+    seen, broken = malformed.fuzz(folder, count)
     return sum(seen.values()), broken
 
 

@@ -6,7 +6,7 @@ LSER_FUZZ sets how many; `make drill` asks for 10,000.
 import os
 
 import pytest
-from drill.fuzz import fuzz
+from drill.malformed import fuzz
 
 COUNT = int(os.environ.get("LSER_FUZZ", "600"))
 

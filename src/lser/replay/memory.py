@@ -335,7 +335,7 @@ class Memory:
 
     @classmethod
     def from_state(cls, state: State, *, rows_path: str | Path | None = None) -> Self:
-        """Rebuild a memory from `state()`; the rows of a memmap go to a new file, `rows_path`."""
+        """Rebuild a memory from `state()`; the rows of a memmap go to the file `rows_path`."""
         memory = cls.__new__(cls)
         memory.params = make_params(cls.Params, None, state.part("params").config)
         memory.seed = check_count("seed", state.config["seed"], low=0)
