@@ -284,7 +284,7 @@ def memory(scratch, decisions):
         part, done = max(decisions // 10, 1), 0
         while done < decisions:
             for _ in range(part // 200 or 1):
-                entries = [shop.desk.decision(f"u{(done + n) % 20_000}") for n in range(200)]
+                entries = [shop.desk.decision(f"u{(done + n) % 20_000}").entry for n in range(200)]
                 shop.log.append(*entries)
                 done += 200
             text = Path("/proc/self/statm").read_text()

@@ -42,7 +42,7 @@ def visit(shop, chance, number):
     import orjson
 
     entries = [
-        shop.desk.decision(f"u{chance.randrange(VISITORS)}", id=f"p{number + place}")
+        shop.desk.decision(f"u{chance.randrange(VISITORS)}", id=f"p{number + place}").entry
         for place in range(GROUP)
     ]
     shop.log.append(*entries)

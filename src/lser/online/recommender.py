@@ -153,10 +153,10 @@ class Recommender:
         limits the page to some items, `where` to those with given attributes, `exclude` leaves
         items out; a page is shorter than `k` where fewer are left.
         """
-        entry = self.desk.decision(
+        asked = self.desk.decision(
             user, features, k, id=id, session=session, among=among, where=where, exclude=exclude
         )
-        return self.desk.page(self._log.append(entry)[0], user)
+        return self.desk.page(self._log.append(asked.entry)[0], asked)
 
     # feedback
 

@@ -134,7 +134,7 @@ class App:
     async def _recommend(self, body: bytes) -> dict[str, Any]:
         asked = requests.recommend(self.recommender, body, self.limits)
         receipts = await self._committer.append((asked.entry,), self.limits.timeout)
-        page = self.recommender.desk.page(receipts[0], asked.user)
+        page = self.recommender.desk.page(receipts[0], asked)
         return {
             "id": page.id,
             "items": page.items,
