@@ -30,7 +30,7 @@ venv: $(VENV)/.core ## the environment that users need
 
 dev: $(VENV)/.dev ## the environment that developers need
 
-demo: $(VENV)/.core ## LSER's recommender beside a linear bandit, about two minutes
+demo: $(VENV)/.core ## LSER's recommender beside linear bandits, about two minutes
 	$(BIN)/lser demo
 
 report: $(VENV)/.core ## draw the committed records: results/report/index.html

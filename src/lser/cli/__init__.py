@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "LSER's recommender beside a linear bandit, and a page about it"),
+    "demo": ("demo", "LSER's recommender beside linear bandits, and a page about it"),
     "compare": ("compare", "train memories or agents side by side and say which is better"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),

@@ -33,8 +33,8 @@ class Arm(NamedTuple):
 # Labels are short: columns are narrow. A bandit that is to end high explores at random, one that
 # is to earn does not, and neither is good at both: each comes twice.
 OURS, SAME = "LSER recommender", "uniform replay"
-ENDS = ("bandit, exploring", "page bandit, exploring")  # chosen for their scores at the end
-EARNS = ("bandit, earning", "page bandit, earning")  # chosen for what they earn while learning
+ENDS = ("exploring bandit", "exploring page bandit")  # chosen for their scores at the end
+EARNS = ("earning bandit", "earning page bandit")  # chosen for what they earn while learning
 EXPLORING = {"ridge": 10.0, "noise": 2.0, "thompson": 0.0}
 EARNING = {"ridge": 10.0, "noise": 0.0, "thompson": 1.0}
 ARMS = (

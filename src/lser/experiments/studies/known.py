@@ -237,8 +237,9 @@ _DRAWN = {
         "demo",
         "Demo",
         "Does this recommender beat a linear bandit, and what does its memory add?",
-        compared=("memory", "agent"),
-        reference="bandit, exploring",
+        compared=("memory", "agent", "updates_per_step"),
+        reference="exploring bandit",
+        headline=False,
     ),
 }
 
