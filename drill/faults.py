@@ -258,7 +258,7 @@ def drop_writes(folder: Path, count: int) -> Count:
         disk, record = Disk(), folder / f"lost{number}"
         with disk.watched():
             under_way = Run(small, record, checkpoint_seconds=0)
-            under_way.recorder.fail = lambda error: None  # nobody is there to write that
+            under_way.recorder.fail = lambda _: None  # nobody is there to write that
             with contextlib.suppress(_Stop):
                 under_way.go(_stopper(chance.randrange(1, 17)))
         lost += disk.lose(record, chance)

@@ -68,7 +68,8 @@ def reading() -> str:
         "or below one, by Holm over the map): all are open. Against reward-top alone LSER's "
         f"interval is above zero in {len(top)} of {len(told)}. With the cure for everybody, at "
         "state dependence 1 and 2,000 sessions, LSER minus uniform is "
-        f"{signed(cured[0].mean)}, minus reward-top {signed(cured[1].mean)} ({cured[0].seeds} seeds, not planned as a test)."
+        f"{signed(cured[0].mean)}, minus reward-top {signed(cured[1].mean)} ({cured[0].seeds} "
+        "seeds, not planned as a test)."
     )
 
 
