@@ -4,51 +4,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeGuard
+from typing import Literal, NoReturn, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
-from lser.compiled import Num, copy, inner, kernel, prefetch
 from lser.files import State
 from lser.replay.mapped import map_rows
+from lser.replay.rows import LARGEST, Layout, empty_slots, gather, pack, write_rows
 from lser.types import Batch, Bool, Float32, Int64
 
 Storage = Literal["memory", "memmap", "none"]
 Write = Callable[[], None]  # changes the store all at once
-Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kernels take it
-_LARGEST = np.finfo(np.float32).max
-_LINE = 16  # float32 in a cache line
+# A block, in the order of `Transitions`: as it is handed over, and as kernels take it.
+Given = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
+Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]
 _PART = 1 << 16  # rows
-AHEAD = 16  # rows; measured: 8 to 32 are alike
-
-
-class Layout(NamedTuple):
-    """Which columns of a packed row hold what; the two flags are 0.0 or 1.0."""
-
-    observation: slice
-    action: slice
-    reward: int
-    next_observation: slice
-    terminated: int
-    truncated: int
-    width: int
-
-    @classmethod
-    def of(cls, observation_dim: int, action_dim: int) -> Self:
-        """The layout [observation | action | reward | next_observation | two flags]."""
-        reward = observation_dim + action_dim
-        ends = reward + 1 + observation_dim
-        return cls(
-            slice(0, observation_dim),
-            slice(observation_dim, reward),
-            reward,
-            slice(reward + 1, ends),
-            ends,
-            ends + 1,
-            ends + 2,
-        )
 
 
 class Store:
@@ -93,22 +65,13 @@ class Store:
         """How many transitions were ever written."""
         return int(self.counts[1])
 
-    def plain(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-    ) -> Plain:
+    def plain(self, block: Given) -> Plain:
         """A block as arrays of the right types and shapes; whether all is finite is not checked."""
-        floats = (observation, action, reward, next_observation)
         try:
-            s, a, r, t = map(plain_floats, floats)
-            ends, cut = plain_flags(terminated), plain_flags(truncated)
+            s, a, r, t = map(plain_floats, block[:4])
+            ends, cut = map(plain_flags, block[4:])
         except (TypeError, ValueError):
-            return self.checked(*floats, terminated, truncated)
+            return self.checked(block)
         n = len(r) if r.ndim else -1
         if (
             s.shape == t.shape == (n, self.observation_dim)
@@ -116,35 +79,19 @@ class Store:
             and r.shape == ends.shape == cut.shape == (n,)
         ):
             return s, a, r, t, ends, cut
-        return self.checked(*floats, terminated, truncated)
+        return self.checked(block)
 
-    def pack(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-    ) -> Float32:
+    def pack(self, block: Given) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
-        given = (observation, action, reward, next_observation, terminated, truncated)
-        block = self.plain(*given)
-        rows = np.empty((len(block[2]), self.layout.width), np.float32)
-        if not pack(*block, rows):
-            self.refuse(*given)
+        plain = self.plain(block)
+        rows = np.empty((len(plain[2]), self.layout.width), np.float32)
+        if not pack(*plain, rows):
+            self.refuse(block)
         return rows
 
-    def checked(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-    ) -> Plain:
+    def checked(self, block: Given) -> Plain:
         """`plain`, argument by argument: slower, but its errors say which one is wrong."""
+        observation, action, reward, next_observation, terminated, truncated = block
         wide = self.observation_dim
         n = _most_common_length(observation, action, reward, next_observation, terminated)
         return (
@@ -156,9 +103,9 @@ class Store:
             plain_flags(as_flags("truncated", truncated, n)),
         )
 
-    def refuse(self, *block: Any) -> NoReturn:
+    def refuse(self, block: Given) -> NoReturn:
         """Raise the ValueError that a block deserves which a kernel would not take."""
-        self.checked(*block)
+        self.checked(block)
         raise AssertionError("a block without fault was refused")
 
     def put(self, slots: Int64, rows: Float32) -> Int64:
@@ -253,7 +200,7 @@ class Store:
         _check_ids(ids, store.capacity, written)
         for first in range(0, len(ids), _PART):
             part = rows[first : first + _PART].astype(np.float64)
-            if not (np.abs(part) <= _LARGEST).all():
+            if not (np.abs(part) <= LARGEST).all():
                 raise ValueError("the saved rows hold numbers that are not finite")
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
@@ -296,115 +243,3 @@ def _check_ids(ids: Int64, capacity: int, written: int) -> None:
 def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
     """Whether an array is float32 as kernels take it, and no view of another."""
     return rows.dtype == np.float32 and rows.flags.owndata and rows.flags.carray
-
-
-@inner
-def pack_row(
-    observation: Float32,
-    action: Float32,
-    reward: Float32,
-    next_observation: Float32,
-    terminated: Bool,
-    truncated: Bool,
-    k: Num,
-    rows: Float32,
-    slot: Num,
-) -> None:
-    """Lay out transition k of a block in a row of `rows` (n, 2 O + A + 3)."""
-    observed, acted = observation.shape[1], action.shape[1]
-    row, at = slot * rows.shape[1], observed + acted
-    copy(observation, k * observed, observed, rows, row)
-    copy(action, k * acted, acted, rows, row + observed)
-    rows[slot, at] = reward[k]
-    copy(next_observation, k * observed, observed, rows, row + at + 1)
-    rows[slot, at + 1 + observed] = terminated[k]
-    rows[slot, at + 2 + observed] = truncated[k]
-
-
-@inner
-def finite(values: Float32) -> Num:
-    """Whether everything in an array (n,) is finite."""
-    wrong = 0
-    for c in range(len(values)):
-        wrong += not abs(values[c]) <= _LARGEST  # true for NaN
-    return wrong == 0
-
-
-@inner
-def all_finite(
-    observation: Float32, action: Float32, reward: Float32, next_observation: Float32
-) -> Num:
-    """Whether everything in a block is finite."""
-    seen = finite(observation.reshape(-1)) and finite(next_observation.reshape(-1))
-    return seen and finite(action.reshape(-1)) and finite(reward)
-
-
-@kernel
-def pack(
-    observation: Float32,
-    action: Float32,
-    reward: Float32,
-    next_observation: Float32,
-    terminated: Bool,
-    truncated: Bool,
-    rows: Float32,
-) -> Num:
-    """Fill rows (N, 2 O + A + 3); returns whether everything in them is finite."""
-    for k in range(len(rows)):
-        pack_row(observation, action, reward, next_observation, terminated, truncated, k, rows, k)
-    return finite(rows.reshape(-1))
-
-
-@inner
-def prefetch_row(rows: Float32, slot: Num, count: Num) -> None:
-    """Prefetch the first `count` numbers of a row: waiting for memory is what copies cost."""
-    for c in range(0, count + _LINE - 1, _LINE):
-        prefetch(rows, slot * rows.shape[1] + min(c, count - 1))
-
-
-@kernel
-def gather(
-    kept: Float32, held: Int64, slots: Int64, rows: Float32, flags: Bool, ids: Int64
-) -> None:
-    """Copy rows (b, width) and ids (b,) at `slots` out, the two last columns as flags (2, b)."""
-    count, width = len(slots), rows.shape[1]
-    for k in range(-AHEAD, count):
-        if k + AHEAD < count:
-            prefetch_row(kept, slots[k + AHEAD], width)
-            prefetch(held, slots[k + AHEAD])
-        if k >= 0:
-            slot = slots[k]
-            copy(kept, slot * width, width, rows, k * width)
-            flags[0, k] = kept[slot, width - 2] != 0
-            flags[1, k] = kept[slot, width - 1] != 0
-            ids[k] = held[slot]
-
-
-@kernel
-def empty_slots(held: Int64, counts: Int64, slots: Int64) -> None:
-    """Forget what `slots` hold, and count: one call, so that nothing comes between."""
-    for k in range(len(slots)):
-        counts[0] -= held[slots[k]] >= 0
-        held[slots[k]] = -1
-
-
-@kernel
-def write_rows(
-    kept: Float32,
-    held: Int64,
-    counts: Int64,
-    slots: Int64,
-    rows: Float32,
-    ids: Int64,
-    size: Num,
-    written: Num,
-) -> None:
-    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
-    count, width = len(slots), rows.shape[1]
-    for k in range(-AHEAD, count):
-        if k + AHEAD < count:
-            prefetch_row(kept, slots[k + AHEAD], width)
-        if k >= 0:
-            copy(rows, k * width, width, kept, slots[k] * width)
-            held[slots[k]] = ids[k]
-    counts[0], counts[1] = size, written

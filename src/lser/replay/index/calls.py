@@ -12,7 +12,7 @@ from numba import carray, types  # type: ignore[attr-defined]  # missing in its 
 
 from lser.compiled import Num, UInt32, inlined, inner, kernel, pointer, refuse_others
 from lser.replay.index import drawing, dump, placing
-from lser.replay.index.encoders import sign_code
+from lser.replay.index.hashing import sign_code
 from lser.replay.index.layout import (
     Header,
     features_of,
@@ -22,7 +22,7 @@ from lser.replay.index.layout import (
     shift_of,
     sums_of,
 )
-from lser.replay.store import AHEAD, all_finite, finite, gather, pack_row, prefetch_row
+from lser.replay.rows import AHEAD, all_finite, finite, gather, pack_row, prefetch_row
 from lser.types import Bool, Float32, Int64
 
 HASH = -2  # as a code: that of the query, by the SimHash of the header

@@ -4,102 +4,32 @@ Chen, Yao, Wang and McAuley, "Locality-Sensitive Experience Replay for Online Re
 (Algorithm 1), with its gaps closed. `lser.replay.index.reference` is the same in plain Python.
 """
 
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.checks import as_floats, check_choice, check_count, check_fraction
+from lser.checks import as_floats, check_choice, check_fraction
 from lser.compiled import UInt32
 from lser.files import State
-from lser.params import MemoryParams
 from lser.replay.index import calls
+from lser.replay.index.controls import ConstantCode, RandomCode, ShuffledCode
 from lser.replay.index.drawing import ANY_CODE
-from lser.replay.index.encoders import (
-    ENCODERS,
-    ConstantCode,
-    Encoder,
-    Features,
-    RandomCode,
-    SimHash,
-)
+from lser.replay.index.encoders import E2LSH, Encoder, SimHash
 from lser.replay.index.index import BucketIndex, Newcomers, Rules
-from lser.replay.index.shuffled import ShuffledCode
+from lser.replay.memories.params import DISCOUNT, LocalityParams
 from lser.replay.memory import Arrays, Block, Memory, Step
 from lser.replay.sessions import Returns, stream_labels
-from lser.replay.store import Storage
+from lser.replay.store import Given, Storage
 from lser.types import Batch, Bool, Float32, Int64
 
-_DISCOUNT = 0.99
 _INT64 = np.dtype(np.int64)
+ENCODERS: dict[str, Any] = {
+    e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode, ShuffledCode)
+}
 _NO_QUERY: Float32 = np.empty(0, np.float32)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalityParams(MemoryParams):
-    """What LSER stores and draws."""
-
-    bits: int = 10
-    """Hyperplanes, n_h."""
-    greedy: float = 0.9
-    """Share of reward-driven draws, ε."""
-    greedy_per: Literal["batch", "item"] = "batch"
-    """Whether one coin decides for a batch, or one for each item."""
-    random_from: Literal["bucket", "memory"] = "bucket"
-    """Where random draws come from."""
-    fill: Literal["repeat", "uniform"] = "repeat"
-    """What completes a batch that a bucket cannot fill."""
-    unseen: Literal["drop", "evict"] = "drop"
-    """At capacity, what becomes of a newcomer whose code has no bucket."""
-    order: Literal["reward", "return"] = "reward"
-    """What orders a bucket."""
-    discount: float | None = None
-    """Of the return; the agent's in a run, else 0.99."""
-    features: Features = "raw"
-    """What is hashed: observations, centred, or standardised ones."""
-    warmup: int = 10_000
-    """Observations from which centred and standardised features are computed."""
-    store: Literal["reward", "fifo"] = "reward"
-    """At capacity: Algorithm 1, or always the oldest of all makes room."""
-    sampling: Literal["locality", "uniform"] = "locality"
-    """Algorithm 1, or independent draws from the whole memory."""
-    codes: Literal["simhash", "constant", "random", "shuffled"] = "simhash"
-    """SimHash, one bucket for everything, uniformly random codes, or SimHash of somebody else."""
-
-    def __post_init__(self) -> None:
-        check_count("bits", self.bits, high=32)
-        check_fraction("greedy", self.greedy)
-        check_choice("greedy_per", self.greedy_per, ("batch", "item"))
-        check_choice("random_from", self.random_from, ("bucket", "memory"))
-        check_choice("fill", self.fill, ("repeat", "uniform"))
-        check_choice("unseen", self.unseen, ("drop", "evict"))
-        check_choice("order", self.order, ("reward", "return"))
-        if self.discount is not None:
-            check_fraction("discount", self.discount)
-        check_choice("features", self.features, ("raw", "centred", "standardised"))
-        check_count("warmup", self.warmup)
-        check_choice("store", self.store, ("reward", "fifo"))
-        check_choice("sampling", self.sampling, ("locality", "uniform"))
-        check_choice("codes", self.codes, ("simhash", "constant", "random", "shuffled"))
-
-    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
-        """These settings in a run: returns are discounted as the agent does."""
-        return self if self.discount is not None else replace(self, discount=discount)
-
-    def rules(self) -> Rules:
-        """What the index reads."""
-        return Rules(
-            fifo=self.store == "fifo",
-            evict=self.unseen == "evict",
-            rekeyed=self.order == "return",
-            per_item=self.greedy_per == "item",
-            from_memory=self.random_from == "memory",
-            repeat=self.fill == "repeat",
-            uniform=self.sampling == "uniform",
-        )
 
 
 class LocalityReplay(Memory):
@@ -173,11 +103,11 @@ class LocalityReplay(Memory):
         self.greedy = float(p.greedy)
         if self.encoder is None:
             self.encoder = _encoder(p, self.store.observation_dim, self.seed)
-        discount = _DISCOUNT if p.discount is None else p.discount
+        discount = DISCOUNT if p.discount is None else p.discount
         self._returns = Returns(discount, self.capacity) if p.order == "return" else None
         self._written = self.store.written  # what a restored store says
         self._place: Int64 = np.zeros(2, np.int64)  # `Newcomers.places` of a block of one
-        index = BucketIndex(self.store.ids, p.rules())
+        index = BucketIndex(self.store.ids, _rules(p))
         index.generator = int(self.rng.integers(-(2**63), 2**63)) % 2**64
         self._use(index)
 
@@ -196,31 +126,20 @@ class LocalityReplay(Memory):
         self.index, self._address = index, index.address
         self.store.counts = index.counts  # kernels count
 
-    def extend(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-        streams: ArrayLike | None = None,
-    ) -> Int64:
-        """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
-        block: Any = (observation, action, reward, next_observation, terminated, truncated)
+    def take(self, block: Given, streams: ArrayLike | None) -> Int64:
+        """Take a block in as it was handed over; returns ids, -1 where one was dropped."""
         if streams is not None and self._returns is None:
-            stream_labels(streams, np.size(reward))  # not used, but checked
-        with self._lock:
-            ids = self._one(block) if self._direct and self._unfinished is None else None
-            if ids is None:
-                self.settle()
-                ids = self._extend_or_keep(block, streams)
-            return self.noted(ids)
+            stream_labels(streams, np.size(block[2]))  # not used, but checked
+        ids = self._one(block) if self._direct and self._unfinished is None else None
+        if ids is None:
+            self.settle()
+            ids = self._take_or_keep(block, streams)
+        return ids
 
-    def _extend_or_keep(self, block: Any, streams: ArrayLike | None) -> Int64:
-        """`_extend`; a block that is cut is copied: its arrays are the caller's to change."""
+    def _take_or_keep(self, block: Given, streams: ArrayLike | None) -> Int64:
+        """`_take`; a block that is cut is copied: its arrays are the caller's to change."""
         try:
-            return self._extend(block, streams)
+            return self._take(block, streams)
         except BaseException:
             rest = self._unfinished
             if isinstance(rest, partial) and rest.func == self._resume:
@@ -239,13 +158,13 @@ class LocalityReplay(Memory):
             return None
         return ids if stored else None
 
-    def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
+    def _take(self, block: Any, streams: ArrayLike | None) -> Int64:
         if self._direct:
             try:
                 return self._write(block, Newcomers.uncoded(len(block[2])), None)
             except TypeError:  # not all are arrays that a kernel takes as they are
                 self._unfinished = None
-        block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
+        block = self.store.plain(block) if self._hashed else self.store.checked(block)
         labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
         return self._write(block, self._newcomers(block[0]), labels)
 
@@ -281,7 +200,7 @@ class LocalityReplay(Memory):
         while (reached := extend(self._address, *block, *newcomers)) < len(newcomers.ids):
             if reached == calls.WRONG:
                 self._unfinished = None
-                self.store.refuse(*block)
+                self.store.refuse(block)
             self.index.make_room()
         if not self._direct:
             self._settle(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
@@ -470,17 +389,29 @@ class LocalityReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
-        known: dict[str, Any] = {**ENCODERS, ShuffledCode.KIND: ShuffledCode}
-        kind = check_choice("encoder", own["encoder"]["kind"], tuple(known))
-        self.encoder = known[kind].from_state(State(own["encoder"], arrays))
+        kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
+        self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
         self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = self._returns.restored(arrays)
-        index = BucketIndex(self.store.ids, self.params.rules())
+        index = BucketIndex(self.store.ids, _rules(self.params))
         index.load(arrays, self._written)
         index.counters, index.generator = own["counters"], own["generator"]
         self._use(index)
+
+
+def _rules(p: LocalityParams) -> Rules:
+    """What the index reads of the settings."""
+    return Rules(
+        fifo=p.store == "fifo",
+        evict=p.unseen == "evict",
+        rekeyed=p.order == "return",
+        per_item=p.greedy_per == "item",
+        from_memory=p.random_from == "memory",
+        repeat=p.fill == "repeat",
+        uniform=p.sampling == "uniform",
+    )
 
 
 def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
