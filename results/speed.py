@@ -85,6 +85,19 @@ def speed_rows(name: str, data: Any) -> list[str]:
             ]
         case "shards":
             return shard_rows(data)
+        case "ray":
+            found = data["study"]
+            return [
+                f"| wall time of a study on Ray beside processes, {found['cores']} cores "
+                f"| {found['wall_ratio']:.2f}x{'' if found['wall_ratio_met'] else ' (missed)'} "
+                "| 1.1x at most |"
+            ]
+        case "feeders":
+            return [
+                f"| updates/s of a learner that {data['feeders']} feeder feeds, beside alone "
+                f"| {data['wall_ratio']:.2f}x{'' if data['wall_ratio_met'] else ' (missed)'} "
+                "| .9x |"
+            ]
         case "fleet":
             device, cpu = data["device"], data["cpu"]
             return [

@@ -1,5 +1,6 @@
 """A Ray cluster of several nodes on this machine, for tests: started, used, and always ended."""
 
+import signal
 import warnings
 from contextlib import contextmanager
 
@@ -33,3 +34,19 @@ def cluster(nodes=2, cpus=1):
         finally:
             ray.shutdown()
             made.shutdown()
+
+
+@contextmanager
+def within(seconds):
+    """A hard limit for what is inside, so that a cluster that hangs fails its test."""
+
+    def late(_number, _frame):
+        raise TimeoutError(f"not done within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

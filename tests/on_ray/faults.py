@@ -10,7 +10,14 @@ from lser.replay import Memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(MemoryParams):
+class RaisesParams(MemoryParams):
+    """Where to note what happened."""
+
+    mark: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiesParams(MemoryParams):
     """Where to note what happened, and how often to die."""
 
     mark: str = ""
@@ -21,7 +28,7 @@ class Raises(Memory):
     """An error of the run's own."""
 
     KIND = "faults-raises"
-    Params = Params
+    Params = RaisesParams
 
     def draw(self, size, query):
         with Path(self.params.mark).open("a") as file:
@@ -33,7 +40,7 @@ class Dies(Memory):
     """The worker is killed the first `times` times that something is drawn."""
 
     KIND = "faults-dies"
-    Params = Params
+    Params = DiesParams
 
     def draw(self, size, query):
         mark = Path(self.params.mark)

@@ -115,6 +115,11 @@ class ActorCritic:
             with self._lock:
                 self._noise.reset(done)
 
+    @property
+    def exploring(self) -> bool:
+        """Whether `explore=True` still explores."""
+        return self._exploring
+
     def stop_exploring(self) -> None:
         """From now on `explore=True` acts like `explore=False`."""
         self._exploring = False

@@ -3,7 +3,9 @@
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic
 
@@ -58,6 +60,8 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Seconds between checkpoints."""
     again: bool = False
     """Run anew over a finished record, or over checkpoints that cannot be read."""
+    address: str = ""
+    """The Ray cluster of --feeders, host:port or auto; by default this machine's, or a new one."""
 
 
 def train(argv: list[str]) -> int:
@@ -95,6 +99,7 @@ def train(argv: list[str]) -> int:
         as_json=options.json,
         checkpoint_seconds=options.checkpoint_seconds,
         again=options.again,
+        address=options.address,
     )
 
 
@@ -108,6 +113,7 @@ def execute(
     as_json: bool = False,
     checkpoint_seconds: float = 60.0,
     again: bool = False,
+    address: str = "",
 ) -> int:
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
@@ -118,12 +124,22 @@ def execute(
     from lser.experiments.ready import check
     from lser.experiments.run import Interrupted, Run
 
+    kind: Callable[..., Run]
     torch.set_num_threads(1)
     check([experiment], folder)
     name = "/".join(experiment.names)
-    run = Run(
-        experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds, again=again
-    )
+    every = checkpoint_seconds
+    if experiment.feeders:
+        from lser.ray.fed_run import FedRun
+
+        kind = partial(FedRun, address=address)
+    elif address:
+        raise ValueError(
+            f"--address {address} is the cluster of --feeders, which are not asked for"
+        )
+    else:
+        kind = Run
+    run = kind(experiment, folder, command=command, checkpoint_seconds=every, again=again)
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
         watchers.append(Board(folder, lambda: run.replay.stats()))
