@@ -62,6 +62,8 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/rllib.py
+	$(BIN)/python benchmarks/shards.py
 
 drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks; about ten minutes
 	PYTHONPATH=. $(BIN)/python -m drill
