@@ -62,6 +62,8 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/rllib.py
+	$(BIN)/python benchmarks/shards.py
 
 drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about twenty minutes
 	PYTHONPATH=. $(BIN)/python -m drill
@@ -73,4 +75,4 @@ parity: $(VENV)/.core ## ours beside the original simulators
 	$(BIN)/python -m parity
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(OLDEST) .venv-parity site demo runs
+	rm -rf $(VENV) $(OLDEST) .venv-parity .venv-reverb site demo runs

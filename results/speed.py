@@ -77,6 +77,14 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 for library, row in data.items()
                 if "ratio" in row
             ]
+        case "rllib":
+            return [
+                "| environment steps by processor time of RLlib's SAC with LSER, beside its "
+                f"EpisodeReplayBuffer | {data['buffers']['LSER']['ratio']:.2f}x"
+                f"{'' if data['met'] else ' (missed)'} | {data['target']}x |"
+            ]
+        case "shards":
+            return shard_rows(data)
         case "ray":
             found = data["study"]
             return [
@@ -90,14 +98,6 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 f"| {data['wall_ratio']:.2f}x{'' if data['wall_ratio_met'] else ' (missed)'} "
                 "| .9x |"
             ]
-        case "rllib":
-            return [
-                "| environment steps by processor time of RLlib's SAC with LSER, beside its "
-                f"EpisodeReplayBuffer | {data['buffers']['LSER']['ratio']:.2f}x"
-                f"{'' if data['met'] else ' (missed)'} | {data['target']}x |"
-            ]
-        case "shards":
-            return shard_rows(data)
         case "fleet":
             device, cpu = data["device"], data["cpu"]
             return [

@@ -403,6 +403,8 @@ def test_standardised_features_come_with_an_encoder_that_has_seen_some_traffic()
     assert memory.stats()["occupied_codes"] > 20
     assert memory.stats()["busiest_shard"] < 1.5
     assert len(Here(1000, 6, 2, encoder=E2LSH(6, functions=2))) == 0
+    with pytest.raises(ValueError, match="encoder is for 7 numbers"):
+        Here(1000, 6, 2, encoder=SimHash(7))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from lser.checks import as_floats, check_count, check_fraction
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params
-from lser.ray.codes import Ask
+from lser.ray.draws import Draws, Sent
 from lser.ray.hall import Hall, Spec
 from lser.ray.rooms import Rooms, start_rooms
 from lser.ray.snapshots import Snapshots
@@ -22,7 +22,7 @@ from lser.replay.index.encoders import SimHash
 from lser.replay.memories.locality import ENCODERS
 from lser.replay.memories.params import LocalityParams
 from lser.replay.store import Store
-from lser.types import Batch, Float32, Int64
+from lser.types import Batch, Int64
 
 # options that a shard cannot follow by itself, with what each would need of the others
 _REFUSED = {
@@ -35,15 +35,6 @@ _REFUSED = {
     "codes": ("simhash", "codes that spread over the shards"),
     "newest": (0, "the newest transitions of all shards"),
 }
-
-
-class Sent(NamedTuple):
-    """Draws that are under way: what was asked for each, and the calls, by shard."""
-
-    codes: list[int]
-    size: int
-    asks: list[list[Ask]]  # in the order of a batch
-    calls: dict[int, Any]
 
 
 class ShardedReplay:
@@ -61,8 +52,8 @@ class ShardedReplay:
 
     `encoder`, if given, must be frozen: standardised features need statistics that all share, so
     let a `SimHash` observe some of the traffic first. `salt` changes the mix; `even_salt` finds one
-    that spreads some of the traffic evenly. `rooms` are those of `start_rooms`, which may
-    hold shards of many memories; without, the memory starts one per shard.
+    that spreads some of the traffic evenly. `rooms` are those of `start_rooms`, which may hold
+    shards of many memories; without, the memory starts one per shard.
     """
 
     KIND: ClassVar[str] = "lser-sharded"
@@ -84,21 +75,18 @@ class ShardedReplay:
         **knobs: Any,
     ) -> None:
         self.params = make_params(LocalityParams, params, knobs)
-        self.capacity, self.shards = (
-            check_count("capacity", capacity),
-            check_count("shards", shards),
-        )
+        self.capacity = check_count("capacity", capacity)
+        self.shards = check_count("shards", shards)
         self.seed, self.salt = check_count("seed", seed, low=0), check_count("salt", salt, low=0)
         if capacity < shards:
             raise ValueError(f"capacity={capacity} is less than one transition per shard, {shards}")
         self._form = Store(1, observation_dim, action_dim)  # packs and checks rows, holds none
         self.encoder = self._checked_encoder(encoder)
-        self.greedy = float(self.params.greedy)
-        self._rng = np.random.default_rng((self.seed, 3))
-        self._draws = self._fallbacks = 0
         self._lock = RLock()
         rooms = start_rooms(self.shards) if rooms is None else rooms
         self._hall = Hall(self._spec(), rooms, None if snapshots is None else Path(snapshots))
+        rng, per_item = np.random.default_rng((self.seed, 3)), self.params.greedy_per == "item"
+        self._draws = Draws(self._hall, self._form, float(self.params.greedy), per_item, rng)
 
     def _spec(self) -> Spec:
         share, rest = divmod(self.capacity, self.shards)
@@ -123,6 +111,11 @@ class ShardedReplay:
             encoder = SimHash(width, bits=self.params.bits, seed=self.seed)
         if encoder.KIND not in ENCODERS or encoder.blind or not encoder.frozen:
             raise ValueError(f"encoder={encoder!r} must be a frozen SimHash or E2LSH")
+        if encoder.observation_dim != self._form.observation_dim:
+            raise ValueError(
+                f"encoder is for {encoder.observation_dim} numbers, "
+                f"observation_dim={self._form.observation_dim}"
+            )
         return encoder
 
     # Snapshots
@@ -205,7 +198,8 @@ class ShardedReplay:
             if query is None:
                 raise ValueError("query=None: this memory needs the current observation")
             asked = as_floats("query", query, (self._form.observation_dim,))
-            return self._collect(self._send(size, asked[None]))[0]
+            codes = self.encoder.encode_rows(asked[None]).tolist()
+            return self._draws.finish(self._draws.begin(codes, size))[0]
 
     def sample_many(
         self, batch_size: int, queries: Iterable[ArrayLike], *, together: int = 16, ahead: int = 2
@@ -222,81 +216,26 @@ class ShardedReplay:
         while group := list(islice(left, together)):
             asked = as_floats("queries", np.stack([np.asarray(q) for q in group]), (None, wide))
             with self._lock:
-                flying.append(self._send(size, asked))
-            if len(flying) > ahead:
-                with self._lock:
-                    batches = self._collect(flying.popleft())
-                yield from batches
+                flying.append(self._draws.begin(self.encoder.encode_rows(asked).tolist(), size))
+                ready = self._draws.finish(flying.popleft()) if len(flying) > ahead else []
+            yield from ready
         for sent in flying:
             with self._lock:
-                batches = self._collect(sent)
-            yield from batches
-
-    def _send(self, size: int, queries: Float32) -> Sent:
-        """Begin draws for several queries, (n, O)."""
-        return self._ask(self.encoder.encode_rows(queries).tolist(), size)
-
-    def _ask(self, codes: list[int], size: int) -> Sent:
-        asks = [self._plan(code, size) for code in codes]
-        return Sent(codes, size, asks, self._hall.ask([ask for draw in asks for ask in draw]))
-
-    def _plan(self, code: int, size: int) -> list[Ask]:
-        """Whom a query of this code asks for what.
-
-        One shard flips its own coin. Two follow one coin, which is flipped here, unless every item
-        has its own.
-        """
-        hall = self._hall
-        self._draws += 1
-        if code in hall.codes:
-            return [Ask(hall.owner(code), code, size, self.greedy)]
-        self._fallbacks += 1
-        near = hall.codes.nearest(code)
-        first, last = hall.owner(near[0]), hall.owner(near[-1])
-        half = (size + 1) // 2
-        if first == last or half == size:  # the two nearest of all are the two nearest there
-            return [Ask(first, code, size, self.greedy)]
-        coin = self.greedy
-        if self.params.greedy_per == "batch":
-            coin = float(self._rng.random() < self.greedy)
-        return [Ask(first, near[0], half, coin), Ask(last, near[1], size - half, coin)]
-
-    def _collect(self, sent: Sent) -> list[Batch]:
-        """Wait for draws; where a room was lost, all of them are made again."""
-        rows = self._hall.drawn(sent.calls)
-        if rows is None:
-            return self._collect(self._ask(sent.codes, sent.size))
-        begin = dict.fromkeys(rows, 0)
-        batches = []
-        for draw in sent.asks:
-            parts, names = [], []
-            for ask in draw:
-                packed, ids = rows[ask.shard]
-                at = np.s_[begin[ask.shard] : begin[ask.shard] + ask.size]
-                begin[ask.shard] += ask.size
-                parts.append(packed[at])
-                names.append(ids[at] * self.shards + ask.shard)
-            batches.append(self._batch(parts, names))
-        return batches
-
-    def _batch(self, parts: list[Float32], names: list[Int64]) -> Batch:
-        packed = np.array(parts[0]) if len(parts) == 1 else np.concatenate(parts)
-        at = self._form.layout
-        flags = np.stack([packed[:, at.terminated] != 0, packed[:, at.truncated] != 0])
-        return self._form.wrap(packed, flags, np.concatenate(names))
+                ready = self._draws.finish(sent)
+            yield from ready
 
     def update(self, ids: ArrayLike, td_errors: ArrayLike) -> None:
         """Nothing: LSER does not use TD errors."""
 
     def stop_exploring(self) -> None:
         """Make every further draw reward-driven: greedy becomes 1."""
-        self.greedy = 1.0
+        self._draws.greedy = 1.0
 
     def stats(self) -> dict[str, float]:
         """Contents, draws, the balance of the shards, and what was lost."""
         with self._lock:
             hall, shards = self._hall, self._hall.each("stats")
-        filled = hall.codes.filled
+        filled, drawn = hall.codes.filled, self._draws
         return {
             "size": float(filled.sum()),
             "capacity": float(self.capacity),
@@ -305,17 +244,17 @@ class ShardedReplay:
             "occupied_codes": float(len(hall.codes)),
             "shards": float(self.shards),
             "busiest_shard": float(filled.max() / max(filled.mean(), 1e-9)),
-            "greedy": self.greedy,
-            "draws": float(self._draws),
-            "fallbacks": float(self._fallbacks),
-            "fallback_share": self._fallbacks / max(self._draws, 1),
+            "greedy": drawn.greedy,
+            "draws": float(drawn.draws),
+            "fallbacks": float(drawn.fallbacks),
+            "fallback_share": drawn.fallbacks / max(drawn.draws, 1),
             "lost": float(hall.lost),
             "revived": float(hall.revived),
         }
 
     def _own_state(self) -> State:
         """What the client knows that the shards do not."""
-        encoder, form = self.encoder.state(), self._form
+        encoder, form, drawn = self.encoder.state(), self._form, self._draws
         config: dict[str, object] = {
             "params": asdict(self.params),
             "seed": self.seed,
@@ -328,9 +267,9 @@ class ShardedReplay:
                 "action_dim": form.action_dim,
             },
             "encoder": encoder.config,
-            "rng": rng_state(self._rng),
-            "greedy": self.greedy,
-            "counts": [self._draws, self._fallbacks, self._hall.lost, self._hall.revived],
+            "rng": rng_state(drawn.rng),
+            "greedy": drawn.greedy,
+            "counts": [drawn.draws, drawn.fallbacks, self._hall.lost, self._hall.revived],
         }
         return State(config, {**encoder.arrays, "sent": self._hall.sent.copy()})
 
@@ -378,11 +317,11 @@ class ShardedReplay:
             encoder=kind.from_state(state.part("encoder")),
             **more,
         )
-        memory._rng = rng_from_state(config["rng"])
-        memory.greedy = check_fraction("greedy", config["greedy"])
         counts: Any = config["counts"]
-        hall = memory._hall
-        memory._draws, memory._fallbacks, hall.lost, hall.revived = (
+        hall, drawn = memory._hall, memory._draws
+        drawn.rng = rng_from_state(config["rng"])
+        drawn.greedy = check_fraction("greedy", config["greedy"])
+        drawn.draws, drawn.fallbacks, hall.lost, hall.revived = (
             check_count("counts", count, low=0) for count in counts
         )
         hall.sent[:] = state.arrays["sent"]
