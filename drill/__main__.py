@@ -29,15 +29,15 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("kills during a save", faults.kill_saves, 120, 6),
-    Part("kills during training", faults.kill_training, 60, 2),
-    Part("kills of a study and its parent", faults.kill_studies, 24, 0),
-    Part("damaged files", faults.damage_files, 2_000, 200),
-    Part("forged files", faults.forge_files, 500, 100),
+    Part("kills during a save", faults.kill_saves, 130, 6),
+    Part("kills during training", faults.kill_training, 62, 2),
+    Part("kills of a study and its parent", faults.kill_studies, 9, 1),
+    Part("damaged files", faults.damage_files, 2_000, 150),
+    Part("forged files", faults.forge_files, 500, 50),
     Part("full disks", faults.fill_disks, 60, 8),
     Part("failed allocations", faults.fail_allocations, 400, 60),
-    Part("two owners of a record", faults.two_owners, 20, 2),
-    Part("power lost by dropped writes", faults.drop_writes, 40, 4),
+    Part("two owners of a record", faults.two_owners, 20, 1),
+    Part("power lost by dropped writes", faults.drop_writes, 40, 3),
     Part("jumps of the clock", faults.jump_clock, 10, 1),
 )
 
