@@ -121,12 +121,14 @@ class Service:
         return self._supervisor.pid
 
     def teach(self, seconds):
-        """Clicks on some pages, so that there is a policy to serve."""
-        rng, end = np.random.default_rng(0), time.monotonic() + seconds
-        while time.monotonic() < end:
+        """Clicks on pages, for so long and until there is a policy to serve."""
+        rng, end, version = np.random.default_rng(0), time.monotonic() + seconds, "0"
+        while time.monotonic() < end or version == "0":
             body = {"user": f"t{rng.integers(500)}", "features": [0.1] * FEATURES, "k": 10}
             page = self.post("/recommend", body)
             self.post("/feedback", {"page": page["id"], "clicks": page["items"][:1]})
+            version = page["policy"].rpartition("-")[2]
+            assert time.monotonic() < end + 120, "the learner brings no policy"
 
     def post(self, path, body):
         """The answer to a request."""

@@ -208,11 +208,8 @@ def _hit(
     match what:
         case 0 | 1:
             return kill(supervisors[what % len(supervisors)].pid)
-        case 2:
-            for process in learners:  # whoever has the lease is among them
-                process.kill()
-                process.wait()
-            return True
+        case 2:  # who has the lease: the other one takes over
+            return kill(server.holder("shop"))
         case 3:
             return server.cut() > 0
     server.kill_backend()

@@ -105,6 +105,7 @@ class Server:
         """End every connection but this one; returns how many there were."""
         import psycopg
 
+        self.wait()
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
             row = connection.execute(
                 "select count(pg_terminate_backend(pid)) from pg_stat_activity "
@@ -116,6 +117,7 @@ class Server:
         """SIGKILL one connection's process: all connections end, and the server recovers."""
         import psycopg
 
+        self.wait()
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
             row = connection.execute(
                 "select pid from pg_stat_activity where pid <> pg_backend_pid() "
@@ -123,6 +125,17 @@ class Server:
             ).fetchone()
         if row:
             os.kill(row[0], 9)
+
+    def holder(self, schema: str) -> int | None:
+        """The process that holds the learner's lease in a shop's schema."""
+        import psycopg
+
+        self.wait()
+        with psycopg.connect(self.address(schema)) as connection:
+            row = connection.execute(
+                "select holder from lease where until > clock_timestamp()"
+            ).fetchone()
+        return int(row[0].split("/")[1]) if row else None
 
     def stop(self) -> None:
         """End it, at once, and remove its folder."""

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from lser.online.log import Entry, LeaseLostError, LogRefusedError
-from lser.online.postgres import store as postgres_store
-from lser.online.postgres.link import Link, shown
-from lser.online.postgres.log import Appender
-from lser.online.store import open_store
-
 psycopg = pytest.importorskip("psycopg")
+
+from lser.online.log import Entry, LeaseLostError, LogRefusedError  # noqa: E402
+from lser.online.postgres import store as postgres_store  # noqa: E402
+from lser.online.postgres.link import Link, shown  # noqa: E402
+from lser.online.postgres.log import Appender  # noqa: E402
+from lser.online.store import open_store  # noqa: E402
 
 
 def entry(id, body=b"{}", kind="decision"):

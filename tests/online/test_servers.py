@@ -5,6 +5,9 @@ import time
 
 import numpy as np
 import pytest
+
+pytest.importorskip("psycopg")
+
 from replays import Nowhere, state
 from shops import Shoppers, catalogue, quick, visit
 

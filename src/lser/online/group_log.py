@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from lser.online.log import Done, Entry, Event, LogRefusedError, Receipt, Watcher
+from lser.online.log import Done, Entry, Event, LogRefusedError, Receipt, Task, Watcher
 
 Durability = Literal["process", "power"]
-GROUP = 1_024  # most submissions in one commit
+GROUP = 1_024  # submissions from which on a commit takes in no more
 logger = logging.getLogger("lser")
 
 
@@ -69,15 +69,18 @@ class GroupLog(ABC):
         """Call `watcher` with the new events of every commit, in order, before its answers."""
         self._watchers.append(watcher)
 
-    def submit(self, entries: Sequence[Entry], done: Done) -> None:
-        """Append entries together; `done` is called on the writer's thread once it is decided."""
-        self._put(entries, done)
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Append the entries of each task together, and the tasks in one commit where possible.
 
-    def _put(self, task: Any, done: Any) -> None:
+        A task's `done` is called on the writer's thread once it is decided.
+        """
+        self._put(tasks)
+
+    def _put(self, tasks: Sequence[Any]) -> None:
         with self._gate:
             if self._closed:
                 raise LogRefusedError("the log is closed")
-            self._queue.put((task, done))
+            self._queue.put(tasks)
 
     def append(self, *entries: Entry, timeout: float = 30.0) -> list[Receipt]:
         """Append entries and wait until they are durable."""
@@ -92,7 +95,7 @@ class GroupLog(ABC):
             box.append((result, error))
             ready.set()
 
-        self._put(task, done)
+        self._put([(task, done)])
         if not ready.wait(timeout):
             raise LogRefusedError(f"the log did not answer within {timeout} s")
         result, error = box[0]
@@ -106,7 +109,7 @@ class GroupLog(ABC):
             if self._closed:
                 return
             self._closed = True
-            self._queue.put(None)
+            self._queue.put([None])
         self._thread.join()
         self._release()
 
@@ -114,13 +117,13 @@ class GroupLog(ABC):
         running = True
         while running:
             try:
-                group = [self._queue.get(timeout=self.idle)]
+                group = list(self._queue.get(timeout=self.idle))
             except queue.Empty:
                 self._look()
                 continue
             while len(group) < GROUP:
                 try:
-                    group.append(self._queue.get_nowait())
+                    group.extend(self._queue.get_nowait())
                 except queue.Empty:
                     break
             running = None not in group

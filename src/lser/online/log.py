@@ -47,6 +47,7 @@ class Receipt(NamedTuple):
 
 
 Done = Callable[[list[Receipt] | None, Exception | None], None]
+Task = tuple[Sequence[Entry], Done]
 Watcher = Callable[[list[Event]], None]
 
 
@@ -58,8 +59,11 @@ class Log(Protocol):
     repeats: int
     refused: int
 
-    def submit(self, entries: Sequence[Entry], done: Done) -> None:
-        """Append entries together; `done` is called on the writer's thread once it is decided."""
+    def submit(self, tasks: Sequence["Task"]) -> None:
+        """Append the entries of each task together, and the tasks in one commit where possible.
+
+        A task's `done` is called on the writer's thread once it is decided.
+        """
         ...
 
     def append(self, *entries: Entry, timeout: float = 30.0) -> list[Receipt]:
