@@ -43,10 +43,8 @@ def _arguments(
 
     Args:
         on: A name of `lser simulators`, module:Class, or a Gymnasium id.
-        agents: Names of `lser agents` or module:Class; several are compared with each other. By
-            default the one that learns most on the simulator.
-        cure: Give every arm what lser-steady has (the newest in every batch, bounded values, a
-            coin per item), so that like is compared with like.
+        agents: Names of `lser agents` or module:Class; without any, what learns most there.
+        cure: Give every arm what lser-steady has beside its buckets: like against like.
         sessions: User sessions per run; by default the simulator's quick length.
         seeds: Runs per arm, from seed 0; equal seeds are paired.
         against: The arm the others are measured against; by default uniform, or the last one.
