@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -240,3 +241,15 @@ multiprocessing.parent_process = object
 caller.twice(3.0)
 """
     assert run(copy, code) == ""
+
+
+def test_an_edit_of_settings_compiles_no_memory_anew():
+    kernels = [
+        name
+        for name in MODULES
+        if name.startswith("lser.replay.")
+        and re.search(rb"^@(kernel|inner|unordered_kernel)$", compiled._source(name) or b"", re.M)
+    ]
+    assert len(kernels) > 10
+    settings = "lser.replay.memories.params"
+    assert [name for name in kernels if settings in compiled.sources_of(name)] == []

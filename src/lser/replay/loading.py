@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from lser.catalogue import MEMORIES
-from lser.files import State, load
+from lser.files import State as State
+from lser.files import load
 from lser.replay.memory import Memory
 
 __all__ = ["State", "load_replay", "rebuild"]

@@ -61,7 +61,9 @@ def follow(replay, reference, steps):
         streams = np.arange(len(rows)) if by_row else np.array([r[4] for r in rows], np.int64)
         codes = [code_of(planes, s) for s in arrays[0].tolist()]
         ended = (arrays[4] | arrays[5]).tolist()
-        expected = reference.extend(codes, arrays[2].tolist(), ended, streams.tolist())
+        expected = reference.extend(
+            list(zip(codes, arrays[2].tolist(), ended, streams.tolist(), strict=True))
+        )
         given_streams = {} if by_row else {"streams": streams}
         assert replay.extend(*arrays, **given_streams).tolist() == expected
         rows_by_id |= zip(expected, map(tuple, replay.store.pack(arrays).tolist()), strict=True)

@@ -45,6 +45,7 @@ the larger bucket comes first, and the draw is 5 and 1 from bucket 0, then 2 and
 
 Modules, from the bottom: `layout` (records, the table), `blocks` (runs, directories), `sorted` (a
 bucket in order), `placing` (the rule of the store), `drawing` (the rule of the draw), `dump` (write
-out, read in, check), `encoders` (observation to code), `calls` (what Python calls), `index` (makes
-room, which kernels cannot), `reference`.
+out, read in, check), `hashing` (projections and their signs), `encoders` (observation to code),
+`controls` (codes that know nothing), `calls` (what Python calls), `index` (makes room, which
+kernels cannot), `reference`.
 """

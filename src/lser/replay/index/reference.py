@@ -17,12 +17,9 @@ LARGEST = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]  # of float32, which keys 
 class Held:
     """A stored transition. The order of a bucket: by reward, of equal ones the newer is better."""
 
-    key: float
-    """Its reward, or the return of its session from this step on once that is known."""
-    write: int
-    """How many transitions had been stored before it."""
-    slot: int
-    """Where its row lies; the slot of what it replaced, if it replaced anything."""
+    key: float  # its reward, or the return of its session from this step on once that is known
+    write: int  # how many transitions had been stored before it
+    slot: int  # where its row lies: that of what it replaced, if it replaced anything
 
 
 def code_of(hyperplanes: Sequence[Sequence[float]], observation: Sequence[float]) -> int:
@@ -31,9 +28,8 @@ def code_of(hyperplanes: Sequence[Sequence[float]], observation: Sequence[float]
     for bit, normal in enumerate(hyperplanes):
         product = 0.0
         for a, b in zip(normal, observation, strict=True):
-            product += a * b
-        if product > 0:
-            code |= 1 << bit
+            product += a * b  # in this order: another rounds differently
+        code |= (product > 0) << bit
     return code
 
 
@@ -48,29 +44,24 @@ class ReferenceLSER:
     def __init__(
         self,
         capacity: int,
-        *,
         store: str = "reward",
         unseen: str = "drop",
         order: str = "reward",
         discount: float = 0.99,
     ) -> None:
-        self.capacity, self.store, self.unseen = capacity, store, unseen
-        self.order, self.discount = order, discount
+        self.capacity, self.discount = capacity, discount
+        self.store, self.unseen, self.order = store, unseen, order
         self.buckets: dict[int, list[Held]] = {}  # by code; an empty bucket does not exist
         self.sessions: dict[int, list[tuple[Held | None, float]]] = {}  # open ones, by stream
         self.size = self.written = self.dropped = 0
 
-    def extend(
-        self,
-        codes: Sequence[int],
-        rewards: Sequence[float],
-        ended: Sequence[bool],
-        streams: Sequence[int],
-    ) -> list[int]:
-        """Store a block, one after the other; returns ids, -1 where one was dropped."""
-        stored = [self.add(code, reward) for code, reward in zip(codes, rewards, strict=True)]
-        # Returns are known when the whole block is in.
-        for held, reward, end, stream in zip(stored, rewards, ended, streams, strict=True):
+    def extend(self, block: Sequence[tuple[int, float, bool, int]]) -> list[int]:
+        """Store transitions (code, reward, whether its session ends, stream) in turn.
+
+        Returns ids, -1 where one was dropped. Returns are known when the whole block is in.
+        """
+        stored = [self.add(code, reward) for code, reward, _, _ in block]
+        for held, (_, reward, end, stream) in zip(stored, block, strict=True):
             self.sessions.setdefault(stream, []).append((held, reward))
             if end:
                 self.end_session(self.sessions.pop(stream))
@@ -78,8 +69,10 @@ class ReferenceLSER:
 
     def add(self, code: int, reward: float) -> Held | None:
         """Store one transition, or drop it."""
-        slot = self.size  # below capacity the next slot; at capacity that of whoever makes room
-        if self.size == self.capacity:
+        slot = self.size
+        if self.size < self.capacity:
+            self.size += 1
+        else:
             victim = self.whoever_makes_room(code, reward)
             if victim is None:
                 self.dropped += 1
@@ -88,7 +81,6 @@ class ReferenceLSER:
             slot = victim.slot
         held = Held(reward, self.written, slot)
         insort(self.buckets.setdefault(code, []), held)
-        self.size += 1
         self.written += 1
         return held
 
@@ -109,17 +101,13 @@ class ReferenceLSER:
 
     def remove(self, victim: Held) -> None:
         """Take a transition out of its bucket."""
-        for code, bucket in list(self.buckets.items()):
-            bucket[:] = [held for held in bucket if held is not victim]
-            if not bucket:
-                del self.buckets[code]
-        self.size -= 1
+        code = next(c for c, bucket in self.buckets.items() if victim in bucket)
+        self.buckets[code].remove(victim)
+        if not self.buckets[code]:
+            del self.buckets[code]
 
     def end_session(self, session: list[tuple[Held | None, float]]) -> None:
-        """Order by returns: a step counts with the discounted rewards from there to the end.
-
-        Dropped steps count in the returns of those before them.
-        """
+        """A step counts with the discounted rewards from there to the end, of dropped steps too."""
         if self.order != "return":
             return
         total = 0.0
@@ -136,13 +124,10 @@ class ReferenceLSER:
         A query without a bucket takes one half (the larger) from the most similar code and the
         rest from the next. A pool that is too small is gone through again from its start.
         """
-        pools = [self.buckets[c] for c in self.nearest(code)]
+        pools = [self.buckets[c][::-1] for c in self.nearest(code)]
         shares = [count] if len(pools) == 1 else [count - count // 2, count // 2]
-        drawn: list[Held] = []
-        for bucket, share in zip(pools, shares, strict=True):
-            best = bucket[::-1]
-            drawn += [best[k % len(best)] for k in range(share)]
-        return drawn
+        drawn = zip(pools, shares, strict=True)
+        return [best[k % len(best)] for best, share in drawn for k in range(share)]
 
     def nearest(self, code: int) -> list[int]:
         """The code itself if it has a bucket; otherwise the two occupied codes most like it.
