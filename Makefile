@@ -31,7 +31,7 @@ venv: $(VENV)/.core ## the environment that users need
 
 dev: $(VENV)/.dev ## the environment that developers need
 
-demo: $(VENV)/.core ## LSER's recommender beside a linear bandit, about two minutes
+demo: $(VENV)/.core ## LSER's recommender beside linear bandits, about two minutes
 	$(BIN)/lser demo
 
 report: $(VENV)/.core ## draw the committed records: results/report/index.html
@@ -63,8 +63,10 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/rllib.py
+	$(BIN)/python benchmarks/shards.py
 
-drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks; about ten minutes
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about twenty minutes
 	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors
@@ -74,4 +76,4 @@ parity: $(VENV)/.core ## ours beside the original simulators
 	$(BIN)/python -m parity
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(OLDEST) .venv-parity site demo runs
+	rm -rf $(VENV) $(OLDEST) .venv-parity .venv-reverb site demo runs
