@@ -30,7 +30,7 @@ venv: $(VENV)/.core ## the environment that users need
 
 dev: $(VENV)/.dev ## the environment that developers need
 
-demo: $(VENV)/.core ## LSER's recommender beside a linear bandit, about two minutes
+demo: $(VENV)/.core ## LSER's recommender beside linear bandits, about two minutes
 	$(BIN)/lser demo
 
 report: $(VENV)/.core ## draw the committed records: results/report/index.html
@@ -65,7 +65,7 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/rllib.py
 	$(BIN)/python benchmarks/shards.py
 
-drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks; about ten minutes
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about twenty minutes
 	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors

@@ -89,7 +89,7 @@ def rising(contender: Any, blocks: list[tuple[np.ndarray, ...]]) -> Any:
 
 def groups(names: list[str]) -> list[list[str]]:
     """The names in groups that fit in memory together, each with the packed ring."""
-    slow = ["Tianshou", "Tianshou PER", "literal LSER"]
+    slow = ["Tianshou", "Tianshou PER"]
     kinds = [n for n in names if n.startswith("lser ") and n not in ("lser per", "lser uniform")]
     first = [n for n in names if n not in (*slow, *kinds)]
     rest = [kinds[k : k + 8] for k in range(0, len(kinds), 8)]
@@ -294,7 +294,7 @@ def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
     draw = f"sample {BATCH}"
     want("push 1 / SB3", ratio("push 1", "LSER greedy", "SB3"), ">=", 1)
     want("push 1 / cpprb", ratio("push 1", "LSER greedy", "cpprb"), ">=", 5)
-    want("push 64 / cpprb PER", ratio("push 64", "LSER greedy", "cpprb PER"), ">=", 0.5)
+    want("push 64 / cpprb PER", ratio("push 64", "LSER greedy", "cpprb PER"), ">=", 0.65)
     want("push 64 / Tianshou", ratio("push 64", "LSER greedy", "Tianshou"), ">=", 5)
     uniform = [n for n in ("SB3", "TorchRL", "Tianshou", "cpprb") if n in r["speeds"][draw]]
     for name in ("LSER greedy", "LSER random", "LSER 20 bits"):

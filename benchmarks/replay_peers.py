@@ -4,7 +4,6 @@ A contender is built for a capacity, takes blocks of transitions as NumPy arrays
 whatever form its library returns. Peers that cannot be imported are left out and said so.
 """
 
-import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -113,34 +112,6 @@ class Aiming(Ours):
         observation, following = block[0].copy(), block[3].copy()
         observation[:, -1] = following[:, -1] = 1.0
         self.replay.extend(observation, *block[1:3], following, *block[4:])
-
-
-class Literal:
-    """Algorithm 1 with dicts and sorted lists: the twin of the tests."""
-
-    def __init__(self, capacity: int, queries: np.ndarray, bits: int):
-        sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "replay"))
-        from twin import Twin
-
-        from lser.replay import SimHash
-
-        self.twin, self.turn = Twin(capacity), 0
-        self.encode = SimHash(OBSERVATION, bits=bits, seed=0).encode
-        self.codes = self.encode(queries).tolist()
-
-    def push(self, block: Block) -> None:
-        """Store a block."""
-        contents = [[field[k].copy() for field in block] for k in range(len(block[2]))]
-        codes = self.encode(block[0]).tolist()
-        for code, reward, content in zip(codes, block[2].tolist(), contents, strict=True):
-            self.twin.add(code, reward, content)
-
-    def sample(self) -> Any:
-        """Draw 128."""
-        self.turn = (self.turn + 1) % len(self.codes)
-        pools = self.twin.pools(self.codes[self.turn])
-        held = [h.content for bucket, share in pools for h in bucket[-BATCH // share :]]
-        return [np.array(field) for field in zip(*held, strict=True)]
 
 
 class StableBaselines3:
@@ -261,16 +232,18 @@ class Cpprb:
 
 
 def contenders(capacity: int, queries: np.ndarray) -> dict[str, Callable[[], Any]]:
-    """Builders by name; those of this library's registry included."""
-    from lser.replay import KINDS, LocalityReplay
+    """Builders by name; those of this library's memories included."""
+    from lser.catalogue import MEMORIES
+    from lser.replay import LocalityReplay
+
+    def make(kind: str, **knobs: Any) -> Any:
+        return MEMORIES[kind].load()(capacity, OBSERVATION, ACTION, **knobs)
 
     def ours(kind: str) -> Ours:
-        replay = KINDS[kind](capacity, OBSERVATION, ACTION)
-        return Ours(replay, queries, update=kind == "per")
+        return Ours(make(kind), queries, update=kind == "per")
 
     def attentive(candidates: float) -> Ours:  # an annealing so slow that the number stays
-        knobs: Any = {"candidates": candidates, "anneal": 10**12}
-        return Ours(KINDS["aer"](capacity, OBSERVATION, ACTION, **knobs), queries)
+        return Ours(make("aer", candidates=candidates, anneal=10**12), queries)
 
     def lser(**knobs: Any) -> Ours:
         return Ours(LocalityReplay(capacity, OBSERVATION, ACTION, **knobs), queries)
@@ -289,14 +262,12 @@ def contenders(capacity: int, queries: np.ndarray) -> dict[str, Callable[[], Any
         "Tianshou PER": lambda: Tianshou(capacity, True),
         "cpprb": lambda: Cpprb(capacity),
         "cpprb PER": lambda: Cpprb(capacity, True),
-        "literal LSER": lambda: Literal(capacity, queries, 10),
     }
-    for kind in KINDS:
-        if kind != "locality":
-            builders[f"lser {kind}"] = lambda kind=kind: ours(kind)
+    for kind in ("uniform", "per", "der", "ser"):
+        builders[f"lser {kind}"] = lambda kind=kind: ours(kind)
     builders["lser aer"] = lambda: attentive(4.0)
     builders["lser aer, 2.5 candidates"] = lambda: attentive(2.5)
-    builders["lser her"] = lambda: Aiming(KINDS["her"](capacity, OBSERVATION, ACTION), queries)
+    builders["lser her"] = lambda: Aiming(make("her"), queries)
     return builders
 
 

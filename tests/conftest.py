@@ -1,4 +1,8 @@
-"""Shared fixtures: where the reference data lies, and one thread per process."""
+"""Shared fixtures: where the reference data lies, and one thread per process.
+
+The large golden set of the original simulators lies outside this repository. Where it is absent,
+tests use the small one in tests/golden/originals, which ``python -m parity record`` wrote.
+"""
 
 import os
 import secrets
@@ -17,10 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("LSER_SHARED", ROOT.parent / "shared"))
 
 
+RECORDED = ROOT / "tests" / "golden" / "originals"
+GOLDEN = SHARED / "golden" if (SHARED / "golden").is_dir() else RECORDED
+
+
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The folder with data from the original simulators."""
-    folder = SHARED / "golden"
-    if not folder.is_dir():
-        pytest.skip(f"reference data not found at {folder}; set LSER_SHARED")
-    return folder
+    return GOLDEN

@@ -45,6 +45,24 @@ def test_importing_lser_loads_neither_torch_nor_numba():
     assert result.stdout.strip() == "[]"
 
 
+def test_the_help_of_a_training_loads_neither_torch_nor_numba():
+    code = """
+import runpy, sys
+sys.argv = ["lser", "train", "bazaar", "per", "td3", "--help"]
+try:
+    runpy.run_module("lser", run_name="__main__")
+except SystemExit as done:
+    assert done.code == 0
+print([m for m in ("torch", "numba", "scipy") if m in sys.modules], file=sys.stderr)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "--memory.alpha" in result.stdout
+    assert "--agent.smoothing-clip" in result.stdout
+    assert result.stderr.strip() == "[]"
+
+
 def test_the_version_is_the_package_metadata_s():
     from importlib.metadata import version
 

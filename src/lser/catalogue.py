@@ -40,7 +40,7 @@ class Entry:
     source: str = ""
     """Whom to cite."""
     needs: frozenset[str] = frozenset()
-    """Of query, td_errors, sessions, goals, files, items: what it is told and makes use of."""
+    """Of query, td_errors, sessions, goals, files, items, clicks: what it makes use of."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
@@ -182,53 +182,60 @@ def _owner(params: Any) -> str:
     raise ValueError(f"no class of {module.__name__} has the Params {type(params).__name__}")
 
 
-_ROOM = "lser.replay.memories"
-_LSER = f"{_ROOM}.locality:LocalityReplay"
-_DER, _HER = f"{_ROOM}.dynamic:DynamicReplay", f"{_ROOM}.hindsight:HindsightReplay"
+def _memory(
+    name: str, module: str, prefix: str, title: str, about: str, source: str, **more: Any
+) -> Entry:
+    where = f"lser.replay.memories.{module}:{prefix}Replay"
+    settings = f"lser.replay.memories.params:{prefix}Params"
+    return entry(name, where, title, about, source, settings=settings, **more)
+
+
+_LSER, _DER, _HER = ("locality", "Locality"), ("dynamic", "Dynamic"), ("hindsight", "Hindsight")
 _PAPER, _OURS = "the LSER paper", "this project"
 
 # Okabe and Ito's colours, the two lightest darkened until they hold on white as well as on black.
 # fmt: off
 MEMORIES = Catalogue(
     "memory", "memories",
-    entry("lser", _LSER, "LSER", "the best of the query's bucket of similar observations", _PAPER,
-          needs="query", look=("#d55e00", "o"), test_knobs={"bits": 2}),
-    entry("lser-steady", _LSER, "LSER, steady",
-          "LSER with contrast and the newest in every batch; its presets bound values", _OURS,
-          needs="query", knobs={"greedy_per": "item", "random_from": "memory", "newest": 8},
-          look=("#a63d00", "8"), test_knobs={"bits": 2}),
-    entry("uniform", f"{_ROOM}.uniform:UniformReplay", "uniform",
-          "the newest transitions, drawn uniformly", "Lin 1992", look=("#7d7d7d", "s")),
-    entry("per", f"{_ROOM}.prioritized:PrioritizedReplay", "PER",
-          "large TD errors come back more often, with importance weights", "Schaul et al. 2015",
-          needs="td_errors", look=("#0072b2", "^")),
-    entry("der", _DER, "DER", "prioritized shards with zones for whole successful sessions",
-          "Luo & Li 2020", needs="td_errors sessions", look=("#3a9bd9", "v"),
-          test_knobs={"period": 2}),
-    entry("der-uniform", _DER, "DER, drawn uniformly", "the same zones, uniform draws in a shard",
-          "the LSER paper's reading", needs="sessions", knobs={"prioritized": False},
-          look=("#5f8aa8", "1"), test_knobs={"period": 2}),
-    entry("aer", f"{_ROOM}.attentive:AttentiveReplay", "AER",
-          "of some random candidates, those most like the query", "Sun, Zhou & Li 2020",
-          needs="query", look=("#009e73", "D"), test_knobs={"anneal": 20}),
-    entry("ser", f"{_ROOM}.selective:SelectiveReplay", "SER",
-          "half the newest, half chosen from all of the past", "Isele & Cosgun 2018",
-          look=("#cc79a7", "P")),
-    entry("her", _HER, "HER", "missed goals replayed as goals the session reached",
-          "Andrychowicz et al. 2017", needs="sessions goals", look=("#c88a00", "X")),
-    entry("her-balanced", _HER, "HER, balanced", "half of a batch rewarded, half not",
-          "the LSER paper's reading", knobs={"balanced": True}, look=("#a8842e", "2")),
-    entry("lser-p", _LSER, "LSER-P", "ablation: LSER that forgets by age", _PAPER,
-          needs="query", knobs={"store": "fifo"}, look=("#b5467c", "p"), test_knobs={"bits": 2}),
-    entry("lser-s", _LSER, "LSER-S", "ablation: LSER's store, uniform draws", _PAPER,
-          knobs={"sampling": "uniform"}, look=("#2e86ab", "h"), test_knobs={"bits": 2}),
-    entry("reward-top", _LSER, "reward-top", "control: reward order without locality", _OURS,
-          knobs={"codes": "constant"}, look=("#8465cf", "<")),
-    entry("random-code", _LSER, "random-code", "control: equal buckets without locality", _OURS,
-          knobs={"codes": "random"}, look=("#95743a", ">"), test_knobs={"bits": 2}),
-    entry("shuffled-code", _LSER, "shuffled-code", "control: LSER's buckets without locality",
-          _OURS, needs="query", knobs={"codes": "shuffled"}, look=("#6b5a2e", "4"),
-          test_knobs={"bits": 2}),
+    _memory("lser", *_LSER, "LSER", "the best of the query's bucket of similar observations",
+            _PAPER, needs="query", look=("#d55e00", "o"), test_knobs={"bits": 2}),
+    _memory("lser-steady", *_LSER, "LSER, steady",
+            "LSER with contrast and the newest in every batch; its presets bound values", _OURS,
+            needs="query", knobs={"greedy_per": "item", "random_from": "memory", "newest": 8},
+            look=("#a63d00", "8"), test_knobs={"bits": 2}),
+    _memory("uniform", "uniform", "Uniform", "uniform",
+            "the newest transitions, drawn uniformly", "Lin 1992", look=("#7d7d7d", "s")),
+    _memory("per", "prioritized", "Prioritized", "PER",
+            "large TD errors come back more often, with importance weights", "Schaul et al. 2015",
+            needs="td_errors", look=("#0072b2", "^")),
+    _memory("der", *_DER, "DER", "prioritized shards with zones for whole successful sessions",
+            "Luo & Li 2020", needs="td_errors sessions", look=("#3a9bd9", "v"),
+            test_knobs={"period": 2}),
+    _memory("der-uniform", *_DER, "DER, drawn uniformly",
+            "the same zones, uniform draws in a shard",
+            "the LSER paper's reading", needs="sessions", knobs={"prioritized": False},
+            look=("#5f8aa8", "1"), test_knobs={"period": 2}),
+    _memory("aer", "attentive", "Attentive", "AER",
+            "of some random candidates, those most like the query", "Sun, Zhou & Li 2020",
+            needs="query", look=("#009e73", "D"), test_knobs={"anneal": 20}),
+    _memory("ser", "selective", "Selective", "SER",
+            "half the newest, half chosen from all of the past", "Isele & Cosgun 2018",
+            look=("#cc79a7", "P")),
+    _memory("her", *_HER, "HER", "missed goals replayed as goals the session reached",
+            "Andrychowicz et al. 2017", needs="sessions goals", look=("#c88a00", "X")),
+    _memory("her-balanced", *_HER, "HER, balanced", "half of a batch rewarded, half not",
+            "the LSER paper's reading", knobs={"balanced": True}, look=("#a8842e", "2")),
+    _memory("lser-p", *_LSER, "LSER-P", "ablation: LSER that forgets by age", _PAPER,
+            needs="query", knobs={"store": "fifo"}, look=("#b5467c", "p"), test_knobs={"bits": 2}),
+    _memory("lser-s", *_LSER, "LSER-S", "ablation: LSER's store, uniform draws", _PAPER,
+            knobs={"sampling": "uniform"}, look=("#2e86ab", "h"), test_knobs={"bits": 2}),
+    _memory("reward-top", *_LSER, "reward-top", "control: reward order without locality", _OURS,
+            knobs={"codes": "constant"}, look=("#8465cf", "<")),
+    _memory("random-code", *_LSER, "random-code", "control: equal buckets without locality", _OURS,
+            knobs={"codes": "random"}, look=("#95743a", ">"), test_knobs={"bits": 2}),
+    _memory("shuffled-code", *_LSER, "shuffled-code", "control: LSER's buckets without locality",
+            _OURS, needs="query", knobs={"codes": "shuffled"}, look=("#6b5a2e", "4"),
+            test_knobs={"bits": 2}),
 )
 # fmt: on
 
@@ -274,17 +281,17 @@ AGENTS = Catalogue(
           knobs={"critic": "late-action", "norm_gain": "uniform", "noise_reset": False},
           settings="lser.agents.params:DDPGParams"),
     entry("click-model", "lser.agents.click_model:ClickModel", "click model",
-          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items"),
+          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items clicks"),
     entry("ridge", _RIDGE, "linear bandit", "ridge regression on observation x action, noise",
-          "Li et al. 2010", look=("#0072b2", "^")),
+          "Li et al. 2010", knobs={"pages": False}, look=("#0072b2", "^")),
     entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",
-          "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0},
+          "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0, "pages": False},
           look=("#009e73", "D")),
     entry("ridge-pages", _RIDGE, "bandit on pages",
           "the same as ridge on the mean vector of the page's items", _OURS, needs="items",
-          knobs={"pages": True, "ridge": 1.0}, look=("#3a9bd9", "v")),
+          knobs={"pages": True}, look=("#3a9bd9", "v")),
     entry("constant", _RIDGE, "best constant", "the one direction that earns most, for everybody",
-          _OURS, knobs={"contextual": False}, look=("#c88a00", "X")),
+          _OURS, knobs={"contextual": False, "pages": False}, look=("#c88a00", "X")),
     entry("popular", "lser.agents.simple:Popular", "popular",
           "the mean rewarded direction, for everybody", _OURS, look=("#cc79a7", "P")),
     entry("random", "lser.agents.simple:RandomAgent", "random", "uniformly random actions", _OURS,

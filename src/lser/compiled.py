@@ -11,6 +11,7 @@ more than inserting a transition: `record_at` and `view_of` make a record and ar
 
 import hashlib
 import logging
+import multiprocessing
 import re
 import sys
 from collections.abc import Callable
@@ -173,9 +174,11 @@ class _Announcer(event.Listener):
         function = getattr(event.data.get("dispatcher"), "py_func", None)
         if self.said or not getattr(function, "__module__", "").startswith("lser."):
             return
+        if self.cached and multiprocessing.parent_process() is not None:
+            return  # one of many: each would say it
         self.said = True
         if self.cached:
-            _log.warning("compiling with Numba: once, then cached on disk")
+            _log.warning("compiling a part with Numba: once for each part, then cached on disk")
         else:
             _log.warning(
                 "compiling with Numba at every start, as its cache cannot be written: "
@@ -210,15 +213,17 @@ def _hint(_typing: Any, array: Any, index: Any) -> Any:
     return types.void(array, index), codegen
 
 
-def _slide(_typing: Any, array: Any, _start: Any, _stop: Any, _to: Any) -> Any:
+def _copy(_typing: Any, source: Any, _start: Any, _count: Any, target: Any, _to: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        values = context.make_array(signature.args[0])(context, builder, arguments[0])
-        _, start, stop, to = arguments
-        source, target = (builder.gep(values.data, [at]) for at in (start, to))
-        cgutils.raw_memmove(builder, target, source, builder.sub(stop, start), values.itemsize)
+        _, start, count, _, to = arguments
+        first, second = (
+            context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 3)
+        )
+        begin, end = builder.gep(first.data, [start]), builder.gep(second.data, [to])
+        cgutils.raw_memmove(builder, end, begin, count, first.itemsize)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, types.intp), codegen
+    return types.void(source, types.intp, types.intp, target, types.intp), codegen
 
 
 def _popcount(_typing: Any, word: Any) -> Any:
@@ -272,7 +277,8 @@ def view_of(record: Any, address: str, length: str, dtype: Any) -> Any:
 
 pointer: Any = intrinsic(_cast)
 popcount: Any = intrinsic(_popcount)
-# slide(array, start, stop, to): copy a part of an array (n,) to where the two may overlap
-slide: Any = intrinsic(_slide)
+# copy(source, start, count, target, to): copy so many elements between arrays of one type, which
+# may be the same array and overlap; `start` and `to` are flat indices
+copy: Any = intrinsic(_copy)
 # prefetch(array, flat index): bring the cache line of an element near
 prefetch: Any = intrinsic(_hint)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from traffic import block_of
 
 from lser.replay import Store
@@ -13,7 +14,7 @@ NAMES = ("observation", "action", "reward", "next_observation", "terminated", "t
 def test_a_batch_returns_the_fields_that_were_put_in():
     store = Store(8, 3, 2)
     block = block_of(RNG, 5)
-    ids = store.append(store.pack(*block))
+    ids = store.append(store.pack(block))
     batch = store.batch(np.array([3, 0]))
     for name, field in zip(NAMES, block, strict=True):
         np.testing.assert_array_equal(getattr(batch, name), field[[3, 0]])
@@ -24,7 +25,7 @@ def test_a_batch_returns_the_fields_that_were_put_in():
 
 def test_the_float_fields_of_a_batch_are_views_of_one_gather():
     store = Store(8, 3, 2)
-    store.append(store.pack(*block_of(RNG, 5)))
+    store.append(store.pack(block_of(RNG, 5)))
     batch = store.batch(np.arange(4))
     assert batch.observation.base is batch.reward.base is batch.next_observation.base
 
@@ -33,7 +34,7 @@ def test_the_float_fields_of_a_batch_are_views_of_one_gather():
 def test_a_ring_holds_the_newest_whatever_the_blocks(sizes):
     store, written = Store(5, 3, 2), []
     for size in sizes:
-        rows = store.pack(*block_of(RNG, size))
+        rows = store.pack(block_of(RNG, size))
         ids = store.append(rows)
         written += list(zip(ids.tolist(), rows.tolist(), strict=True))
     kept = dict(written[-5:])
@@ -47,7 +48,7 @@ def test_a_ring_holds_the_newest_whatever_the_blocks(sizes):
 
 def test_ids_that_were_never_given_have_no_slot():
     store = Store(5, 3, 2)
-    store.append(store.pack(*block_of(RNG, 3)))
+    store.append(store.pack(block_of(RNG, 3)))
     held = store.ids[:3]
     assert store.slots(held).tolist() == [0, 1, 2]
     never = [-1, 3 * 5 + 3, held[0] + 5, held[1] + 1, 10**12]
@@ -56,7 +57,7 @@ def test_ids_that_were_never_given_have_no_slot():
 
 def test_put_writes_chosen_slots_under_new_ids():
     store = Store(5, 3, 2)
-    rows = store.pack(*block_of(RNG, 2))
+    rows = store.pack(block_of(RNG, 2))
     assert store.put(np.array([4, 1]), rows).tolist() == [0 * 5 + 4, 1 * 5 + 1]
     assert store.put(np.array([1]), rows[:1]).tolist() == [2 * 5 + 1]
     assert (len(store), store.written, store.ids.tolist()) == (2, 3, [-1, 11, -1, -1, 4])
@@ -66,13 +67,13 @@ def test_put_writes_chosen_slots_under_new_ids():
 def test_numbers_of_other_kinds_and_layouts_are_taken(dtype):
     store = Store(5, 3, 2)
     block = block_of(RNG, 4)
-    want = store.pack(*block)
+    want = store.pack(block)
     observation = np.asfortranarray(block[0].astype(dtype))
-    got = store.pack(observation, block[1].tolist(), block[2].astype(np.float64), *block[3:])
+    got = store.pack((observation, block[1].tolist(), block[2].astype(np.float64), *block[3:]))
     np.testing.assert_array_equal(got, want)
     block[1].flags.writeable = False
-    np.testing.assert_array_equal(store.pack(*block), want)
-    np.testing.assert_array_equal(store.pack(*block[:4], block[4].astype(int), block[5]), want)
+    np.testing.assert_array_equal(store.pack(block), want)
+    np.testing.assert_array_equal(store.pack((*block[:4], block[4].astype(int), block[5])), want)
 
 
 def _bad(index, value):
@@ -85,7 +86,7 @@ def _bad(index, value):
     ("index", "value", "words"),
     [
         (0, np.zeros((4, 2)), r"observation has shape \(4, 2\)"),
-        (0, np.zeros(3), r"observation has shape \(3,\), expected \(N, 3\)"),
+        (0, np.zeros(3), r"observation has shape \(3,\), expected \(4, 3\)"),
         (1, np.zeros((3, 2)), r"action has shape \(3, 2\), expected \(4, 2\)"),
         (2, np.zeros((4, 1)), r"reward has shape \(4, 1\), expected \(4\)"),
         (2, 1.0, r"reward has shape \(\)"),
@@ -101,11 +102,16 @@ def _bad(index, value):
         (0, np.zeros((4, 3), complex), "observation is not an array of numbers"),
         (2, None, "reward is not an array of numbers"),
         (0, [[1.0], [1.0, 2.0]], "observation is not an array of numbers"),
+        (0, np.zeros((5, 3)), r"observation has shape \(5, 3\), expected \(4, 3\)"),
+        (2, np.zeros(5), r"reward has shape \(5,\), expected \(4\)"),
+        (2, np.ma.array(np.zeros(4), mask=[0, 0, 1, 0]), "reward is not.*masked"),
+        (4, np.ma.array(np.zeros(4, bool), mask=[0, 0, 1, 0]), "terminated is not.*masked"),
+        (0, torch.zeros((4, 3), requires_grad=True), "observation is not.*requires grad"),
     ],
 )
 def test_a_bad_block_is_refused_by_name_and_value(index, value, words):
     with pytest.raises(ValueError, match=words):
-        Store(5, 3, 2).pack(*_bad(index, value))
+        Store(5, 3, 2).pack(_bad(index, value))
 
 
 @pytest.mark.parametrize(
@@ -128,17 +134,17 @@ def test_bad_settings_are_refused(settings, words):
 
 def test_a_store_rebuilt_from_a_living_one_shares_nothing_with_it():
     store = Store(4, 3, 2)
-    store.append(store.pack(*block_of(RNG, 4)))
+    store.append(store.pack(block_of(RNG, 4)))
     other = Store.from_state(store.state())
     before = store.rows.copy()
-    other.append(other.pack(*block_of(RNG, 3)))
+    other.append(other.pack(block_of(RNG, 3)))
     np.testing.assert_array_equal(store.rows, before)
 
 
 def test_a_memmap_keeps_its_rows_in_a_new_file(tmp_path):
     path = tmp_path / "rows"
     store = Store(5, 3, 2, storage="memmap", path=path)
-    rows = store.pack(*block_of(RNG, 4))
+    rows = store.pack(block_of(RNG, 4))
     store.append(rows)
     store.rows.flush()
     on_disk = np.fromfile(path, np.float32).reshape(5, -1)

@@ -82,7 +82,7 @@ def _contents(path: Path) -> str:
     """What a file holds, all of it having been read; ValueError says what is wrong with it."""
     kind, state = files.load(path, mapped=("rows",))
     if kind in MEMORIES.own:
-        from lser.replay import rebuild
+        from lser.replay.loading import rebuild
 
         memmap = state.part("store").config.get("storage") == "memmap"
         with TemporaryDirectory() as folder:

@@ -29,8 +29,9 @@ USAGE = """Run one experiment and keep its record.
 lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper] [OPTIONS]
 lser train --from RECORD [OPTIONS]
 
-The names choose what the options below belong to (default: bazaar lser ddpg); `lser simulators`
-and `lser memories` list them. A memory may be module:Class of your own, a simulator any
+The names choose what the options below belong to; see lser simulators, lser memories and
+lser agents. Default: bazaar, lser-steady, and the agent that learns most there, click-model on
+bazaar and ddpg elsewhere. A memory may be module:Class of your own, a simulator any
 Gymnasium id. --scale sets the preset they start from (default: quick); --from starts
 from the experiment of a record instead. Progress and scores go to stderr; stdout carries the path
 of the record.

@@ -18,8 +18,9 @@ from lser.ray.draws import Draws, Sent
 from lser.ray.hall import Hall, Spec
 from lser.ray.rooms import Rooms, start_rooms
 from lser.ray.snapshots import Snapshots
-from lser.replay.index.encoders import ENCODERS, SimHash
-from lser.replay.memories.locality import LocalityParams
+from lser.replay.index.encoders import SimHash
+from lser.replay.memories.locality import ENCODERS
+from lser.replay.memories.params import LocalityParams
 from lser.replay.store import Store
 from lser.types import Batch, Int64
 
@@ -160,7 +161,9 @@ class ShardedReplay:
         streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
-        rows = self._form.pack(observation, action, reward, next_observation, terminated, truncated)
+        rows = self._form.pack(
+            (observation, action, reward, next_observation, terminated, truncated)
+        )
         with self._lock:
             return self._hall.extend(rows)
 
@@ -174,7 +177,9 @@ class ShardedReplay:
         truncated: ArrayLike,
     ) -> None:
         """`extend` that does not wait; an error of a shard comes with a later call, or `flush`."""
-        rows = self._form.pack(observation, action, reward, next_observation, terminated, truncated)
+        rows = self._form.pack(
+            (observation, action, reward, next_observation, terminated, truncated)
+        )
         with self._lock:
             self._hall.push(rows)
 

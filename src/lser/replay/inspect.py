@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.checks import as_floats, check_count
-from lser.replay.index.encoders import Features, SimHash
+from lser.replay.index.encoders import SimHash
+from lser.replay.memories.params import FEATURES, Features
 from lser.types import Float32, Float64
 
 SHRINK = 10  # typical transitions
-FEATURES: tuple[Features, ...] = ("raw", "centred", "standardised")
 
 
 class Explained(NamedTuple):

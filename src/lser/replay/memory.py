@@ -18,7 +18,7 @@ from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
 from lser.replay.sessions import stream_labels
-from lser.replay.store import Storage, Store
+from lser.replay.store import Given, Storage, Store
 from lser.types import Batch, Bool, Float32, Float64, Int64
 
 Arrays = dict[str, Any]
@@ -145,15 +145,10 @@ class Memory:
         streams: ArrayLike | None = None,
     ) -> Int64:
         """Add a block of N transitions, in order; returns their ids, -1 where one was refused."""
-        rows = self.store.pack(observation, action, reward, next_observation, terminated, truncated)
-        at, labels, ended = self.store.layout, _NO_LABELS, _NO_ENDS
-        if self.follows_sessions:
-            labels = stream_labels(streams, len(rows))
-            ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
-        block = Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels)
+        block = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
-            self.settle()
-            return self.noted(self.insert(block))
+            ids = self.take(block, streams)
+            return self.noted(ids) if self.newest else ids
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions; `query` is the current observation, (O,)."""
@@ -201,8 +196,9 @@ class Memory:
         seen = as_floats("observation", observation, (None, self.store.observation_dim))
         n = len(seen)
         gains, ends = as_floats("reward", reward, (n,)), as_flags("ended", ended, n)
-        nothing = np.empty((n, 0), np.float32)
-        block = Block(nothing, seen, gains, ends, stream_labels(streams, n))
+        # copies: a call that an exception cuts is finished later, when the caller has his back
+        mine = np.empty((n, 0), np.float32), np.array(seen), np.array(gains), np.array(ends)
+        block = Block(*mine, stream_labels(streams, n))
         with self._lock:
             self.settle()
             ids = self.noted(self.insert(block))
@@ -285,6 +281,18 @@ class Memory:
 
     # What a memory says for itself
 
+    def take(self, block: Given, streams: ArrayLike | None) -> Int64:
+        """Take a block in as it was handed over; returns ids."""
+        self.settle()
+        rows = self.store.pack(block)
+        at, labels, ended = self.store.layout, _NO_LABELS, _NO_ENDS
+        if self.follows_sessions:
+            labels = stream_labels(streams, len(rows))
+            ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
+        elif streams is not None:
+            stream_labels(streams, len(rows))  # not used, but checked
+        return self.insert(Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels))
+
     def begin(self) -> None:
         """Make what the rule keeps, empty; store, params and rng are there."""
 
@@ -332,7 +340,7 @@ class Memory:
 
     @classmethod
     def from_state(cls, state: State, *, rows_path: str | Path | None = None) -> Self:
-        """Rebuild a memory from `state()`; the rows of a memmap go to a new file, `rows_path`."""
+        """Rebuild a memory from `state()`; the rows of a memmap go to the file `rows_path`."""
         memory = cls.__new__(cls)
         memory.params = make_params(cls.Params, None, state.part("params").config)
         memory.seed = check_count("seed", state.config["seed"], low=0)

@@ -1,53 +1,26 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeGuard
+from typing import Literal, NoReturn, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
-from lser.compiled import Num, inner, kernel, prefetch
 from lser.files import State
+from lser.replay.mapped import map_rows
+from lser.replay.rows import LARGEST, Layout, empty_slots, gather, pack, write_rows
 from lser.types import Batch, Bool, Float32, Int64
 
 Storage = Literal["memory", "memmap", "none"]
 Write = Callable[[], None]  # changes the store all at once
-Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]  # a block as kernels take it
-_LARGEST = np.finfo(np.float32).max
-_LINE = 16  # float32 in a cache line
+# A block, in the order of `Transitions`: as it is handed over, and as kernels take it.
+Given = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
+Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]
 _PART = 1 << 16  # rows
-_AHEAD = 16  # rows; measured: 8 to 32 are alike
-
-
-class Layout(NamedTuple):
-    """Which columns of a packed row hold what; the two flags are 0.0 or 1.0."""
-
-    observation: slice
-    action: slice
-    reward: int
-    next_observation: slice
-    terminated: int
-    truncated: int
-    width: int
-
-    @classmethod
-    def of(cls, observation_dim: int, action_dim: int) -> Self:
-        """The layout [observation | action | reward | next_observation | two flags]."""
-        reward = observation_dim + action_dim
-        ends = reward + 1 + observation_dim
-        return cls(
-            slice(0, observation_dim),
-            slice(observation_dim, reward),
-            reward,
-            slice(reward + 1, ends),
-            ends,
-            ends + 1,
-            ends + 2,
-        )
 
 
 class Store:
@@ -57,8 +30,9 @@ class Store:
     with time, and leads to its slot.
 
     ``storage="memmap"`` keeps the rows in a file at `path`, for capacities beyond RAM; the file
-    must not exist yet and is the caller's to remove. ``storage="none"`` keeps no rows: they lie
-    with somebody else, in the same slots.
+    must not exist yet (with `reopen` it may be one that a killed process has left) and is the
+    caller's to remove. ``storage="none"`` keeps no rows: they lie with somebody else, in the same
+    slots.
     """
 
     def __init__(
@@ -69,13 +43,15 @@ class Store:
         *,
         storage: Storage = "memory",
         path: str | Path | None = None,
+        reopen: bool = False,
     ) -> None:
         self.capacity = check_count("capacity", capacity)
         self.observation_dim = check_count("observation_dim", observation_dim)
         self.action_dim = check_count("action_dim", action_dim)
         self.storage = check_choice("storage", storage, ("memory", "memmap", "none"))
         self.layout = Layout.of(self.observation_dim, self.action_dim)
-        self.rows = self._allocate(None if path is None else Path(path))  # (capacity, width)
+        # (capacity, width)
+        self.rows = self._allocate(None if path is None else Path(path), reopen)
         self.ids: Int64 = np.full(self.capacity, -1, np.int64)
         self.counts: Int64 = np.zeros(2, np.int64)  # how many are held, and were ever written
         self._ones: Float32 = np.ones(0, np.float32)
@@ -89,22 +65,13 @@ class Store:
         """How many transitions were ever written."""
         return int(self.counts[1])
 
-    def plain(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-    ) -> Plain:
+    def plain(self, block: Given) -> Plain:
         """A block as arrays of the right types and shapes; whether all is finite is not checked."""
-        floats = (observation, action, reward, next_observation)
         try:
-            s, a, r, t = map(plain_floats, floats)
-            ends, cut = plain_flags(terminated), plain_flags(truncated)
+            s, a, r, t = map(plain_floats, block[:4])
+            ends, cut = map(plain_flags, block[4:])
         except (TypeError, ValueError):
-            return self.checked(*floats, terminated, truncated)
+            return self.checked(block)
         n = len(r) if r.ndim else -1
         if (
             s.shape == t.shape == (n, self.observation_dim)
@@ -112,40 +79,23 @@ class Store:
             and r.shape == ends.shape == cut.shape == (n,)
         ):
             return s, a, r, t, ends, cut
-        return self.checked(*floats, terminated, truncated)
+        return self.checked(block)
 
-    def pack(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-    ) -> Float32:
+    def pack(self, block: Given) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
-        given = (observation, action, reward, next_observation, terminated, truncated)
-        block = self.plain(*given)
-        rows = np.empty((len(block[2]), self.layout.width), np.float32)
-        if not pack(*block, rows):
-            self.refuse(*given)
+        plain = self.plain(block)
+        rows = np.empty((len(plain[2]), self.layout.width), np.float32)
+        if not pack(*plain, rows):
+            self.refuse(block)
         return rows
 
-    def checked(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-    ) -> Plain:
+    def checked(self, block: Given) -> Plain:
         """`plain`, argument by argument: slower, but its errors say which one is wrong."""
+        observation, action, reward, next_observation, terminated, truncated = block
         wide = self.observation_dim
-        observation = as_floats("observation", observation, (None, wide))
-        n = len(observation)
+        n = _most_common_length(observation, action, reward, next_observation, terminated)
         return (
-            observation,
+            as_floats("observation", observation, (n, wide)),
             as_floats("action", action, (n, self.action_dim)),
             as_floats("reward", reward, (n,)),
             as_floats("next_observation", next_observation, (n, wide)),
@@ -153,9 +103,9 @@ class Store:
             plain_flags(as_flags("truncated", truncated, n)),
         )
 
-    def refuse(self, *block: Any) -> NoReturn:
+    def refuse(self, block: Given) -> NoReturn:
         """Raise the ValueError that a block deserves which a kernel would not take."""
-        self.checked(*block)
+        self.checked(block)
         raise AssertionError("a block without fault was refused")
 
     def put(self, slots: Int64, rows: Float32) -> Int64:
@@ -240,17 +190,17 @@ class Store:
 
     @classmethod
     def from_state(cls, state: State, *, path: str | Path | None = None) -> Self:
-        """A store with the contents of `state`; the rows of a memmap go to a new file at `path`."""
+        """A store with the contents of `state`; the rows of a memmap go to a file at `path`."""
         config = dict(state.config)
         written = check_count("written", config.pop("written"), low=0)
-        store = cls(**config, path=path)  # type: ignore[arg-type]  # checked by the constructor
+        store = cls(**config, path=path, reopen=True)  # type: ignore[arg-type]  # checked by the constructor
         rows, ids = state.arrays["rows"], np.asarray(state.arrays["ids"], np.int64)
         if ids.ndim != 1 or rows.shape != (len(ids), store.rows.shape[1]):
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
         _check_ids(ids, store.capacity, written)
         for first in range(0, len(ids), _PART):
             part = rows[first : first + _PART].astype(np.float64)
-            if not (np.abs(part) <= _LARGEST).all():
+            if not (np.abs(part) <= LARGEST).all():
                 raise ValueError("the saved rows hold numbers that are not finite")
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
@@ -261,7 +211,7 @@ class Store:
         store.counts[:] = np.count_nonzero(ids >= 0), written
         return store
 
-    def _allocate(self, path: Path | None) -> Float32:
+    def _allocate(self, path: Path | None, reopen: bool) -> Float32:
         shape = (self.capacity, 0 if self.storage == "none" else self.layout.width)
         if self.storage != "memmap":
             if path is not None:
@@ -269,24 +219,16 @@ class Store:
             return np.empty(shape, np.float32)
         if path is None:
             raise ValueError("path=None: storage='memmap' needs the path of a new file")
-        if path.exists():
-            raise ValueError(
-                f"path={str(path)!r} exists; the rows need a new file (what a memory held when its "
-                "process ended is in the file that `save` wrote, not in its rows)"
-            )
-        return _mapped(path, shape)
+        return map_rows(self, path, shape, reopen=reopen)
 
 
-def _mapped(path: Path, shape: tuple[int, int]) -> Float32:
-    """A new file for rows, whose place on the disk is reserved: writing to a map cannot fail."""
-    try:
-        with path.open("xb") as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, max(4 * shape[0] * shape[1], 1))
-        return np.memmap(path, np.float32, "r+", shape=shape)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+def _most_common_length(*arrays: ArrayLike) -> int | None:
+    """The length that most of a block's arrays have; None where none has one."""
+    lengths = []
+    for array in arrays:
+        with suppress(TypeError):  # it has none
+            lengths.append(len(array))  # type: ignore[arg-type]
+    return max(lengths, key=lengths.count, default=None)
 
 
 def _check_ids(ids: Int64, capacity: int, written: int) -> None:
@@ -301,105 +243,3 @@ def _check_ids(ids: Int64, capacity: int, written: int) -> None:
 def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
     """Whether an array is float32 as kernels take it, and no view of another."""
     return rows.dtype == np.float32 and rows.flags.owndata and rows.flags.carray
-
-
-@kernel
-def pack(
-    observation: Float32,
-    action: Float32,
-    reward: Float32,
-    next_observation: Float32,
-    terminated: Bool,
-    truncated: Bool,
-    rows: Float32,
-) -> Num:
-    """Fill rows (N, 2 O + A + 3); returns whether everything in them is finite."""
-    n, observed, acted = len(rows), observation.shape[1], action.shape[1]
-    at_reward = observed + acted
-    wrong = 0
-    for k in range(n):
-        for c in range(observed):
-            rows[k, c] = observation[k, c]
-        for c in range(acted):
-            rows[k, observed + c] = action[k, c]
-        rows[k, at_reward] = reward[k]
-        for c in range(observed):
-            rows[k, at_reward + 1 + c] = next_observation[k, c]
-        rows[k, at_reward + 1 + observed] = terminated[k]
-        rows[k, at_reward + 2 + observed] = truncated[k]
-        for c in range(rows.shape[1]):
-            wrong += not abs(rows[k, c]) <= _LARGEST  # true for NaN
-    return wrong == 0
-
-
-@inner
-def finite(values: Float32) -> Num:
-    """Whether everything in an array (n,) is finite."""
-    wrong = 0
-    for c in range(len(values)):
-        wrong += not abs(values[c]) <= _LARGEST  # true for NaN
-    return wrong == 0
-
-
-@inner
-def prefetch_row(rows: Float32, slot: Num, count: Num) -> None:
-    """Prefetch the first `count` numbers of a row: waiting for memory is what copies cost."""
-    for c in range(0, count + _LINE - 1, _LINE):
-        prefetch(rows, slot * rows.shape[1] + min(c, count - 1))
-
-
-@kernel
-def gather(
-    kept: Float32, held: Int64, slots: Int64, rows: Float32, flags: Bool, ids: Int64
-) -> None:
-    """Copy rows (b, width) and ids (b,) at `slots` out, the two last columns as flags (2, b)."""
-    count, width = len(slots), rows.shape[1]
-    for k in range(-_AHEAD, count):
-        if k + _AHEAD < count:
-            prefetch_row(kept, slots[k + _AHEAD], width)
-            prefetch(held, slots[k + _AHEAD])
-        if k >= 0:
-            slot = slots[k]
-            for c in range(width):
-                rows[k, c] = kept[slot, c]
-            flags[0, k] = kept[slot, width - 2] != 0
-            flags[1, k] = kept[slot, width - 1] != 0
-            ids[k] = held[slot]
-
-
-@kernel
-def empty_slots(held: Int64, counts: Int64, slots: Int64) -> None:
-    """Forget what `slots` hold, and count: one call, so that nothing comes between."""
-    for k in range(len(slots)):
-        counts[0] -= held[slots[k]] >= 0
-        held[slots[k]] = -1
-
-
-@kernel
-def write_rows(
-    kept: Float32,
-    held: Int64,
-    counts: Int64,
-    slots: Int64,
-    rows: Float32,
-    ids: Int64,
-    size: Num,
-    written: Num,
-) -> None:
-    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
-    scatter(kept, slots, rows)
-    for k in range(len(slots)):
-        held[slots[k]] = ids[k]
-    counts[0], counts[1] = size, written
-
-
-@kernel
-def scatter(kept: Float32, slots: Int64, rows: Float32) -> None:
-    """Copy rows to `slots`, in order; a negative slot takes none."""
-    count = len(slots)
-    for k in range(-_AHEAD, count):
-        if k + _AHEAD < count and slots[k + _AHEAD] >= 0:
-            prefetch_row(kept, slots[k + _AHEAD], rows.shape[1])
-        if k >= 0 and slots[k] >= 0:
-            for c in range(rows.shape[1]):
-                kept[slots[k], c] = rows[k, c]

@@ -64,7 +64,7 @@ def follow(replay, reference, steps):
         expected = reference.extend(codes, arrays[2].tolist(), ended, streams.tolist())
         given_streams = {} if by_row else {"streams": streams}
         assert replay.extend(*arrays, **given_streams).tolist() == expected
-        rows_by_id |= zip(expected, map(tuple, replay.store.pack(*arrays).tolist()), strict=True)
+        rows_by_id |= zip(expected, map(tuple, replay.store.pack(arrays).tolist()), strict=True)
         replay.check()
         assert (len(replay), replay.dropped) == (reference.size, reference.dropped)
         if reference.size:

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from lser.replay import DynamicReplay
-from lser.replay.memories.dynamic import RunningQuantile, Zone
+from lser.replay.memories.zones import RunningQuantile, Zone
 
 
 def add(replay, reward, ended, serial=0.0):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from lser.replay import HindsightReplay
-from lser.replay.memories.hindsight import later, link, new_links
+from lser.replay.memories.links import later, link, new_links
 
 
 def add(replay, goal, reward, terminated=False, truncated=False, streams=None):

@@ -8,8 +8,9 @@ freed runs wait in a list per size, linked by their first words.
 
 import numpy as np
 
-from lser.compiled import Num, inlined, inner, slide
+from lser.compiled import Num, copy, inlined, inner
 from lser.replay.index.layout import LEAST, Header, arena, buckets, free_runs
+from lser.types import Int64
 
 SLOT = 0xFFFFFFFF
 BLOCK = 6  # the class of a block's run
@@ -28,6 +29,12 @@ def key_value(key: Num) -> Num:
     """The float32 of an order key."""
     bits = key if key >= 0 else key ^ np.int64(0x7FFFFFFF)
     return np.int32(bits).view(np.float32)
+
+
+@inlined
+def slide(words: Int64, start: Num, stop: Num, to: Num) -> None:
+    """Copy a part of the arena to where the two may overlap."""
+    copy(words, start, stop - start, words, to)
 
 
 @inlined

@@ -1,8 +1,8 @@
 """What Python calls: the kernels of the index behind the address of their header.
 
 Each call into compiled code costs as much as storing a transition. So what a memory does for a
-block, or for a query, is one call: `extend` packs, hashes, places and copies; `replay` hashes,
-picks and gathers.
+block, or for a query, is one call: `extend` hashes, places and copies; `replay` hashes, picks and
+gathers.
 """
 
 from typing import Any
@@ -12,14 +12,21 @@ from numba import carray, types  # type: ignore[attr-defined]  # missing in its 
 
 from lser.compiled import Num, UInt32, inlined, inner, kernel, pointer, refuse_others
 from lser.replay.index import drawing, dump, placing
-from lser.replay.index.encoders import signs
-from lser.replay.index.layout import Header, header_at, ids_of
-from lser.replay.store import finite, gather, pack, scatter
+from lser.replay.index.hashing import sign_code
+from lser.replay.index.layout import (
+    Header,
+    features_of,
+    header_at,
+    ids_of,
+    scale_of,
+    shift_of,
+    sums_of,
+)
+from lser.replay.rows import AHEAD, all_finite, finite, gather, pack_row, prefetch_row
 from lser.types import Bool, Float32, Int64
 
 HASH = -2  # as a code: that of the query, by the SimHash of the header
 WRONG = -1  # instead of a count: the shapes of the arguments are wrong, or not all is finite
-NARROW = -2  # instead of a count: the workspace is too small for the block
 
 
 @inlined
@@ -29,12 +36,10 @@ def rows_of(h: Header) -> Any:
 
 
 @inner
-def encode(h: Header, rows: Float32, codes: UInt32) -> None:
-    """The codes of rows that begin with an observation, by the SimHash of the header."""
+def encode(h: Header, observation: Float32) -> Num:
+    """The code of an observation, by the SimHash of the header."""
     planes = carray(pointer(h.planes), (h.plane_count, h.dim), np.float64)
-    shift = carray(pointer(h.shift), h.dim, np.float64)
-    scale = carray(pointer(h.scale), h.dim, np.float64)
-    signs(rows, shift, scale, planes, codes)
+    return sign_code(observation, shift_of(h), scale_of(h), planes, features_of(h), sums_of(h))
 
 
 @kernel
@@ -46,34 +51,38 @@ def extend(
     next_observation: Float32,
     terminated: Bool,
     truncated: Bool,
-    given: UInt32,
-    found: Int64,
+    ids: Int64,
+    places: Int64,
 ) -> Num:
-    """Store a block as far as there is room; returns the first row without, or WRONG or NARROW.
+    """Store a block as far as there is room; returns the first row without, or WRONG.
 
-    `found` (2, N + 1) takes ids and slots, and behind the ids the row to go on from. `given` (N,)
-    are the rows' codes; if it is empty, they are hashed here.
+    `ids` and `places` are those of `placing.place_all`; a SimHash in the header gives the codes.
     """
     h = header_at(address)
-    n, dim = found.shape[1] - 1, h.dim
-    start = found[0, n]
-    if n > h.work_rows:
-        return NARROW
+    n, dim = len(ids), h.dim
     wrong = observation.shape != (n, dim) or next_observation.shape != (n, dim)
     if wrong or action.shape != (n, h.width - 2 * dim - 3) or len(reward) != n:
         return WRONG
     if len(terminated) != n or len(truncated) != n:
         return WRONG
-    rows = carray(pointer(h.workspace), (n, h.width), np.float32)
-    if not pack(observation, action, reward, next_observation, terminated, truncated, rows):
-        return WRONG
-    codes = given
-    if len(given) == 0 and n > 0:
-        codes = carray(pointer(h.workspace + 4 * n * h.width), n, np.uint32)
-        encode(h, rows, codes)
-    stop = placing.place_all(h, codes, reward, found[0], found[1], start)
-    found[0, n] = stop
-    scatter(rows_of(h), found[1, start:stop], rows[start:stop])
+    begin = places[n]
+    if begin == 0:
+        if not all_finite(observation, action, reward, next_observation):
+            return WRONG
+        if h.plane_count > 0:
+            for k in range(n):
+                places[k] = encode(h, observation[k])
+    stop = placing.place_all(h, reward, ids, places)
+    rows = rows_of(h)
+    for k in range(begin - AHEAD, stop):
+        if k + AHEAD < stop and places[k + AHEAD] >= 0:
+            prefetch_row(rows, places[k + AHEAD], h.width)
+        if k >= begin and places[k] >= 0:
+            slot = places[k]
+            pack_row(
+                *(observation, action, reward, next_observation, terminated, truncated),
+                *(k, rows, slot),
+            )
     return stop
 
 
@@ -91,9 +100,7 @@ def replay(
     if code == HASH:
         if len(query) != h.dim or not finite(query):
             return WRONG
-        codes = np.empty(1, np.uint32)
-        encode(h, query.reshape(1, len(query)), codes)
-        code = np.int64(codes[0])
+        code = encode(h, query)
     slots = np.empty(len(ids), np.int64)
     drawing.pick(h, code, greedy, slots)
     gather(rows_of(h), ids_of(h), slots, rows, flags, ids)
@@ -101,13 +108,9 @@ def replay(
 
 
 @kernel
-def place(address: Num, codes: UInt32, keys: Float32, found: Int64) -> Num:
-    """`placing.place_all`, with `found` as `extend` takes it."""
-    n = found.shape[1] - 1
-    found[0, n] = placing.place_all(
-        header_at(address), codes, keys, found[0], found[1], found[0, n]
-    )
-    return found[0, n]
+def place(address: Num, keys: Float32, ids: Int64, places: Int64) -> Num:
+    """`placing.place_all`."""
+    return placing.place_all(header_at(address), keys, ids, places)
 
 
 @kernel
@@ -156,8 +159,8 @@ def prepare() -> None:
         return
     matrix, vector, flags = types.float32[:, ::1], types.float32[::1], types.boolean[::1]
     block = (matrix, matrix, vector, matrix, flags, flags)
-    found, codes, ids = types.int64[:, ::1], types.uint32[::1], types.int64[::1]
-    extend.compile((types.int64, *block, codes, found))  # type: ignore[attr-defined]
+    ids = places = types.int64[::1]
+    extend.compile((types.int64, *block, ids, places))  # type: ignore[attr-defined]
     drawn = (matrix, types.boolean[:, ::1], ids)
     replay.compile((types.int64, vector, types.int64, types.float64, *drawn))  # type: ignore[attr-defined]
     refuse_others(extend)

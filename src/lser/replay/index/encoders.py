@@ -1,24 +1,16 @@
-"""Encoders: observation -> code, the 32-bit name of its bucket; and two that know nothing.
+"""Encoders: observation -> code, the 32-bit name of its bucket."""
 
-Codes are sums in a fixed order in float64, not a matrix product: a BLAS product rounds differently
-for one row and for many, which flips a bit now and then and loses the bucket of a known
-observation. Here the code of an observation is the same alone, in any block and on any machine.
-"""
-
-from collections.abc import Callable
-from functools import partial
 from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_choice, check_count, check_shape, plain_floats
-from lser.compiled import UInt32, inner, kernel
-from lser.files import State, rng_from_state, rng_state
+from lser.compiled import UInt32
+from lser.files import State
+from lser.replay.index.hashing import TOGETHER, project_all, sign_codes
+from lser.replay.memories.params import FEATURES, Features
 from lser.types import Float32, Float64, Int64
-
-Features = Literal["raw", "centred", "standardised"]
-_TOGETHER = 4  # planes that are projected on at a time
 
 
 class Encoder(Protocol):
@@ -44,48 +36,6 @@ class Encoder(Protocol):
     def state(self) -> State:
         """Everything needed to give the same codes again."""
         ...
-
-
-@inner
-def project(
-    row: Float32, shift: Float64, scale: Float64, planes: Float64, features: Float64, sums: Float64
-) -> None:
-    """The projections of an observation on all planes (K, O), each a sum in the order of features.
-
-    Four at a time, because a processor adds four numbers as fast as one; K is a multiple of it.
-    """
-    for d in range(len(shift)):
-        features[d] = (np.float64(row[d]) - shift[d]) * scale[d]
-    for k in range(0, len(sums), _TOGETHER):
-        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-        for d in range(len(shift)):
-            first += features[d] * planes[k, d]
-            second += features[d] * planes[k + 1, d]
-            third += features[d] * planes[k + 2, d]
-            fourth += features[d] * planes[k + 3, d]
-        sums[k], sums[k + 1], sums[k + 2], sums[k + 3] = first, second, third, fourth
-
-
-@kernel
-def signs(rows: Float32, shift: Float64, scale: Float64, planes: Float64, codes: UInt32) -> None:
-    """Bit k of a code: whether the projection on plane k is positive."""
-    features, sums = np.empty(len(shift)), np.empty(len(planes))
-    for i in range(len(rows)):
-        project(rows[i], shift, scale, planes, features, sums)
-        code = np.uint32(0)
-        for k in range(len(sums)):
-            code |= np.uint32(sums[k] > 0) << np.uint32(k)
-        codes[i] = code
-
-
-@kernel
-def project_all(
-    rows: Float32, shift: Float64, scale: Float64, planes: Float64, sums: Float64
-) -> None:
-    """All projections of all rows, (N, K)."""
-    features = np.empty(len(shift))
-    for i in range(len(rows)):
-        project(rows[i], shift, scale, planes, features, sums[i])
 
 
 class Learned(NamedTuple):
@@ -121,7 +71,7 @@ class SimHash:
     ) -> None:
         self.observation_dim = check_count("observation_dim", observation_dim)
         self.bits = check_count("bits", bits, high=32)
-        self.features = check_choice("features", features, ("raw", "centred", "standardised"))
+        self.features = check_choice("features", features, FEATURES)
         self.warmup = check_count("warmup", warmup)
         # apart from the stream of default_rng(seed), from which a memory draws its batches
         rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
@@ -147,7 +97,7 @@ class SimHash:
     def encode_rows(self, rows: Float32) -> UInt32:
         """The codes (N,) of packed rows, whose first O columns are the observation."""
         codes = np.empty(len(rows), np.uint32)
-        signs(rows, self._learned.shift, self._learned.scale, self._planes, codes)
+        sign_codes(rows, self._learned.shift, self._learned.scale, self._planes, codes)
         return codes
 
     def observe(self, observations: ArrayLike) -> bool:
@@ -199,7 +149,8 @@ class SimHash:
             "frozen": self.frozen,
         }
         statistics = np.stack(self._learned[:4])
-        return State(config, {"encoder_planes": self._planes, "encoder_statistics": statistics})
+        planes = self._planes[: self.bits]
+        return State(config, {"encoder_planes": planes, "encoder_statistics": statistics})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -211,7 +162,7 @@ class SimHash:
             features=c["features"],  # type: ignore[arg-type]  # the constructor checks it
             warmup=check_count("warmup", c["warmup"]),
         )
-        encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
+        encoder._planes = _saved_planes(state, encoder.bits, encoder.observation_dim)
         statistics = _same(state, "encoder_statistics", (4, encoder.observation_dim))
         if not np.isfinite(statistics).all() or not np.isfinite(encoder._planes).all():
             raise ValueError("the saved encoder holds numbers that are not finite")
@@ -291,7 +242,8 @@ class E2LSH:
             "width": self.width,
             "norm": self.norm,
         }
-        return State(config, {"encoder_planes": self._planes, "encoder_offsets": self._offsets})
+        planes = self._planes[: self.functions]
+        return State(config, {"encoder_planes": planes, "encoder_offsets": self._offsets})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -303,82 +255,23 @@ class E2LSH:
             width=c["width"],  # type: ignore[arg-type]  # the constructor checks it
             norm=c["norm"],  # type: ignore[arg-type]  # as above
         )
-        encoder._planes = _same(state, "encoder_planes", encoder._planes.shape)
+        encoder._planes = _saved_planes(state, encoder.functions, encoder.observation_dim)
         encoder._offsets = _same(state, "encoder_offsets", encoder._offsets.shape)
         return encoder
 
 
-class ConstantCode:
-    """One bucket for everything: reward order without locality (the control `reward-top`)."""
-
-    KIND = "constant"
-    frozen = True
-    blind = False
-
-    def encode_rows(self, rows: Float32) -> UInt32:
-        """Zeros, (N,)."""
-        return np.zeros(len(rows), np.uint32)
-
-    def observe(self, observations: Float32) -> bool:
-        """Nothing to learn."""
-        return False
-
-    def state(self) -> State:
-        """Nothing but its kind."""
-        return State({"kind": self.KIND}, {})
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """Rebuild an encoder from `state()`."""
-        return cls()
-
-
-class RandomCode:
-    """Codes drawn at random: buckets without locality (the control `random-code`).
-
-    Being blind, it leaves a query to a bucket drawn uniformly from the occupied ones.
-    """
-
-    KIND = "random"
-    frozen = True
-    blind = True
-
-    def __init__(self, *, bits: int = 10, seed: int = 0) -> None:
-        self.bits = check_count("bits", bits, high=32)
-        self._rng = np.random.default_rng((check_count("seed", seed, low=0), 2))
-
-    def encode_rows(self, rows: Float32) -> UInt32:
-        """Fresh random codes, (N,), whatever the observations."""
-        return self._rng.integers(2**self.bits, size=len(rows), dtype=np.uint32)
-
-    def rewind(self) -> Callable[[], None]:
-        """What takes the generator back to where it stands."""
-        return partial(setattr, self._rng.bit_generator, "state", self._rng.bit_generator.state)
-
-    def observe(self, observations: Float32) -> bool:
-        """Nothing to learn."""
-        return False
-
-    def state(self) -> State:
-        """The generator."""
-        return State({"kind": self.KIND, "bits": self.bits, "rng": rng_state(self._rng)}, {})
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """Rebuild an encoder from `state()`."""
-        encoder = cls(bits=check_count("bits", state.config["bits"]))
-        encoder._rng = rng_from_state(state.config["rng"])
-        return encoder
-
-
-ENCODERS = {e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode)}
-
-
 def _padded(planes: Float64) -> Float64:
-    """Planes (K, O) with zeros up to the next multiple of four."""
-    padded = np.zeros((-(-len(planes) // _TOGETHER) * _TOGETHER, planes.shape[1]))
+    """Planes (K, O) with zeros up to the next multiple of five."""
+    padded = np.zeros((-(-len(planes) // TOGETHER) * TOGETHER, planes.shape[1]))
     padded[: len(planes)] = planes
     return padded
+
+
+def _saved_planes(state: State, count: int, dim: int) -> Float64:
+    """The planes of a state, padded; older files have some of the zeros too."""
+    planes = np.asarray(state.arrays["encoder_planes"], np.float64)
+    check_shape("encoder_planes", planes[:count], (count, dim))
+    return _padded(planes[:count])
 
 
 def _same(state: State, name: str, shape: tuple[int, ...]) -> Float64:

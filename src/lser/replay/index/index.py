@@ -16,7 +16,7 @@ from lser.types import Float32, Int64
 COUNTERS = ("dropped", "draws", "items", "greedy", "filled", "fallbacks")
 POINTERS = (
     *("ids", "arena", "free_runs", "buckets", "table", "listed_codes", "listed_buckets"),
-    *("keys", "homes", "rng", "planes", "shift", "scale", "rows", "workspace"),
+    *("keys", "homes", "rng", "rows", "planes", "shift", "scale", "features", "sums"),
 )
 _FIRST_BUCKETS = 64
 _FIRST_WORDS = 256
@@ -32,6 +32,32 @@ class Rules(NamedTuple):
     from_memory: bool = False
     repeat: bool = True
     uniform: bool = False
+
+
+class Newcomers(NamedTuple):
+    """What kernels fill in for N newcomers, as `placing.place_all` says."""
+
+    ids: Int64  # (N,)
+    places: Int64  # (N + 1,) codes, then slots; and the newcomer to go on from
+
+    @classmethod
+    def of(cls, codes: UInt32) -> Self:
+        """Newcomers of these codes, none of them placed."""
+        newcomers = cls.uncoded(len(codes))
+        newcomers.places[:-1] = codes
+        return newcomers
+
+    @classmethod
+    def uncoded(cls, count: int) -> Self:
+        """So many newcomers whose codes a kernel finds."""
+        places = np.empty(count + 1, np.int64)
+        places[count] = 0
+        return cls(np.empty(count, np.int64), places)
+
+    @property
+    def begun(self) -> bool:
+        """Whether any of them is placed."""
+        return bool(self.places[-1] > 0)
 
 
 class BucketIndex:
@@ -89,19 +115,16 @@ class BucketIndex:
     def generator(self, state: object) -> None:
         self._held["rng"][0] = check_count("generator", state, low=0, high=2**64 - 1)
 
-    def place(
-        self, codes: UInt32, keys: Float32, found: Int64 | None = None
-    ) -> tuple[Int64, Int64]:
-        """File newcomers under their codes; returns ids and slots, -1 for one that was dropped.
+    def place(self, codes: UInt32, keys: Float32) -> tuple[Int64, Int64]:
+        """File newcomers under their codes; returns ids and slots, -1 for one that was dropped."""
+        newcomers = Newcomers.of(codes)
+        self.place_rest(keys, newcomers)
+        return newcomers.ids, newcomers.places[:-1]
 
-        `found` (2, N + 1), if given, takes them, and how far it came: a call that an exception
-        has ended goes on from there.
-        """
-        if found is None:
-            found = new_found(len(codes))
-        while calls.place(self.address, codes, keys, found) < len(codes):
+    def place_rest(self, keys: Float32, newcomers: "Newcomers") -> None:
+        """File those newcomers that are not filed yet."""
+        while calls.place(self.address, keys, *newcomers) < len(keys):
             self.make_room()
-        return found[0, :-1], found[1, :-1]
 
     def pick(self, code: int, count: int, greedy: float) -> Int64:
         """The slots that a query of this code replays."""
@@ -181,13 +204,9 @@ class BucketIndex:
             self._set(plane_count=len(projection[0]))
             for name, array in zip(("planes", "shift", "scale"), projection, strict=True):
                 self._point(name, array)
-        self.make_workspace(1)
+            self._point("features", np.empty(dim))
+            self._point("sums", np.empty(len(projection[0])))
         calls.prepare()
-
-    def make_workspace(self, rows: int) -> None:
-        """Make room for packing a block of so many rows and their codes."""
-        workspace = np.empty(rows * (self._get("width") + 1), np.float32)
-        self._publish({"workspace": workspace}, work_rows=rows)
 
     def make_room(self) -> None:
         """Reallocate what a kernel found no room in."""
@@ -258,10 +277,3 @@ class BucketIndex:
             top = self._get("arena_top")
             arena[:top] = before[:top]
         self._publish({"arena": arena}, arena_room=room)
-
-
-def new_found(count: int) -> Int64:
-    """Room for the ids and slots of so many newcomers, (2, count + 1); the first is the next."""
-    found = np.empty((2, count + 1), np.int64)
-    found[0, count] = 0
-    return found

@@ -31,8 +31,8 @@ _HEADER = (
     *("fifo", "evict", "per_item", "from_memory", "repeat", "uniform"),
     # the generator's state (an address), and counts of what was dropped and drawn
     *("rng", "one", "dropped", "draws", "items", "greedy", "filled", "fallbacks"),
-    # for the calls that also hash and copy: the SimHash, the rows, and room for a block
-    *("dim", "plane_count", "planes", "shift", "scale", "rows", "width", "workspace", "work_rows"),
+    # for the calls that also hash and copy: the rows, and the SimHash with room to work in
+    *("rows", "width", "dim", "plane_count", "planes", "shift", "scale", "features", "sums"),
 )
 HEADER = np.dtype([(name, np.int64) for name in _HEADER])
 BUCKET = np.dtype(
@@ -65,6 +65,10 @@ listed_buckets = view_of(HEADER, "listed_buckets", "bucket_room", np.int32)
 keys_of = view_of(HEADER, "keys", "capacity", np.int32)  # the order key that a slot is filed under
 homes_of = view_of(HEADER, "homes", "capacity", np.int32)  # the bucket that a slot is filed in
 generator = view_of(HEADER, "rng", "one", np.uint64)
+shift_of = view_of(HEADER, "shift", "dim", np.float64)
+scale_of = view_of(HEADER, "scale", "dim", np.float64)
+features_of = view_of(HEADER, "features", "dim", np.float64)
+sums_of = view_of(HEADER, "sums", "plane_count", np.float64)
 
 
 @inlined

@@ -6,7 +6,7 @@ Python (`index.py`) makes room.
 
 import numpy as np
 
-from lser.compiled import Num, UInt32, inner
+from lser.compiled import Num, inner
 from lser.replay.index.blocks import (
     SLOT,
     fits,
@@ -150,24 +150,26 @@ def place(h: Header, code: Num, key: Num) -> Num:
 
 
 @inner
-def place_all(h: Header, codes: UInt32, keys: Float32, ids: Int64, slots: Int64, start: Num) -> Num:
-    """Place newcomers from `start` on; returns the first for which there was no room.
+def place_all(h: Header, keys: Float32, ids: Int64, places: Int64) -> Num:
+    """Place N newcomers; returns the first for which there was no room.
 
-    An id counts writes and carries its slot: number of the write * capacity + slot.
+    `places` (N + 1) holds their codes, which become their slots one by one, and at its end the
+    newcomer to go on from; `ids` (N,) is filled. An id counts writes and carries its slot: number
+    of the write * capacity + slot.
     """
-    held = ids_of(h)
-    for k in range(start, len(codes)):
-        slot = place(h, np.int64(codes[k]), order_key(keys[k]))
+    held, n = ids_of(h), len(keys)
+    for k in range(places[n], n):
+        slot = place(h, places[k], order_key(keys[k]))
         if slot == NO_ROOM:
             return k
-        slots[k] = slot
-        ids[k] = -1
+        places[k], places[n] = slot, k + 1
         if slot == DROP:
+            ids[k] = -1
             h.dropped += 1
         else:
             ids[k] = held[slot] = h.written * h.capacity + slot
             h.written += 1
-    return len(codes)
+    return n
 
 
 @inner

@@ -9,7 +9,7 @@ Where an id is asked for, `NEWEST` stands for one above all others.
 
 import numpy as np
 
-from lser.compiled import Num, inlined, inner, prefetch, slide
+from lser.compiled import Num, inlined, inner, prefetch
 from lser.replay.index.blocks import (
     BLOCK,
     SLOT,
@@ -20,6 +20,7 @@ from lser.replay.index.blocks import (
     describe,
     merge,
     move,
+    slide,
     split,
 )
 from lser.replay.index.layout import Header, arena, buckets, ids_of

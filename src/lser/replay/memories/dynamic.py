@@ -4,101 +4,21 @@ Luo & Li (2020), "Dynamic Experience Replay", CoRL, https://arxiv.org/abs/2003.0
 human demonstrations.
 """
 
-from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.checks import check_count, check_fraction, check_number, check_shape
-from lser.params import MemoryParams
+from lser.checks import check_count, check_number, check_shape
+from lser.replay.memories.params import DynamicParams
 from lser.replay.memories.prioritized import powers
+from lser.replay.memories.zones import RunningQuantile, Zone
 from lser.replay.memory import Arrays, Block, Commit, Memory, Step
 from lser.replay.sessions import Session, Sessions
 from lser.replay.sum_tree import SumTree
 from lser.types import Float32, Float64, Int64
-
-
-class RunningQuantile:
-    """The quantile of the last `window` scores."""
-
-    def __init__(self, quantile: float, window: int, scores: Iterable[float] = ()) -> None:
-        self.quantile = quantile
-        self.scores = deque(scores, maxlen=window)  # oldest first
-        self._sorted = sorted(self.scores)
-        self._torn = False  # `_sorted` may not be what it says
-
-    def reaches(self, score: float) -> bool:
-        """Take in a score; says whether it is at or above the quantile, itself included.
-
-        The same object a second time is not taken in again: a call that was broken off may be
-        repeated.
-        """
-        taken = bool(self.scores) and self.scores[-1] is score
-        if self._torn:
-            if not taken:
-                self.scores.append(score)
-            self._sorted = sorted(self.scores)
-        elif not taken:
-            self._torn = True
-            if len(self.scores) == self.scores.maxlen:
-                del self._sorted[bisect_left(self._sorted, self.scores[0])]
-            self.scores.append(score)
-            insort(self._sorted, score)
-        self._torn = False
-        rank = max(ceil(self.quantile * len(self._sorted)), 1)
-        return score >= self._sorted[rank - 1]
-
-
-class Zone:
-    """Slots `first` to `first + size` that hold whole sessions, the oldest making room."""
-
-    def __init__(self, first: int, size: int) -> None:
-        self.first = first
-        self.size = size
-        self.sessions: list[tuple[int, int]] = []  # offset and length, oldest first
-        self._cursor = 0
-
-    def making_room(self, length: int) -> "Room":
-        """Where a session of `length` <= size steps would go, and what would go for it."""
-        start = 0 if self._cursor + length > self.size else self._cursor
-        end = start + length
-        gone = [s for s in self.sessions if s[0] < end and start < s[0] + s[1]]
-        kept = [s for s in self.sessions if s not in gone]
-        emptied = [np.arange(offset, offset + steps) for offset, steps in gone]
-        slots = self.first + np.concatenate([np.empty(0, dtype=np.int64), *emptied])
-        return Room([*kept, (start, length)], self.first + np.arange(start, end), slots)
-
-    def make_room(self, length: int) -> tuple[Int64, Int64]:
-        """Place a session of `length` <= size steps; returns its slots and the slots it empties."""
-        room = self.making_room(length)
-        self.restore(room.sessions)
-        return room.slots, room.emptied
-
-    def restore(self, sessions: Iterable[tuple[int, int]]) -> None:
-        """Continue with these sessions, oldest first; ValueError where the zone has no room."""
-        found = [(int(offset), int(steps)) for offset, steps in sessions]
-        for offset, steps in found:
-            if steps < 1 or offset < 0 or offset + steps > self.size:
-                raise ValueError(
-                    f"a session at {offset} of {steps} is not in a zone of {self.size}"
-                )
-        self._cursor = sum(found[-1]) if found else 0
-        self.sessions = found
-
-
-class Room(NamedTuple):
-    """A place for a session in a zone."""
-
-    sessions: list[tuple[int, int]]  # of the zone from then on
-    slots: Int64
-    emptied: Int64  # the slots of sessions that make room
 
 
 class Shard(NamedTuple):
@@ -108,43 +28,6 @@ class Shard(NamedTuple):
     ring: int
     zone: Zone
     tree: SumTree
-
-
-@dataclass(frozen=True, kw_only=True)
-class DynamicParams(MemoryParams):
-    """Settings of dynamic replay."""
-
-    prioritized: bool = True
-    """Draw by priority in a shard, or uniformly."""
-    alpha: float = 0.5
-    """Power of the priorities."""
-    beta: float = 0.4
-    """Power of the importance weights."""
-    offset: float = 1e-6
-    """Added to |TD error|."""
-    shards: int = 4
-    """Independent parts of the memory."""
-    zone: float = 0.1
-    """Share of a shard that is kept for successful sessions."""
-    fragment: int = 64
-    """Transitions that go to one shard before another is drawn."""
-    quantile: float = 0.9
-    """A session is successful at or above this quantile of mean rewards."""
-    window: int = 1000
-    """Sessions that the quantile is taken over."""
-    pool: int = 100
-    """Successful sessions that wait for a zone."""
-    period: int = 100
-    """Sessions after which a zone takes one from the pool."""
-
-    def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, low=0.0)
-        check_fraction("beta", self.beta)
-        check_number("offset", self.offset, low=0.0, above=True)
-        check_fraction("zone", self.zone)
-        check_fraction("quantile", self.quantile)
-        for name in ("shards", "fragment", "window", "pool", "period"):
-            check_count(name, getattr(self, name))
 
 
 class DynamicReplay(Memory):
@@ -167,6 +50,8 @@ class DynamicReplay(Memory):
         p = self.params
         self.shards = _split(self.capacity, p.shards, p.zone)
         self._starts = np.array([shard.first for shard in self.shards])
+        self._smallest_zone = min(shard.zone.size for shard in self.shards)
+        self._fragment = min(p.fragment, *(shard.ring for shard in self.shards))
         self._written = [0] * p.shards  # ordinary transitions each shard took
         self._sessions = Sessions(limit=self.capacity)
         self._success = RunningQuantile(p.quantile, p.window)
@@ -179,8 +64,7 @@ class DynamicReplay(Memory):
         self.rewind()
         rows, written = block.rows, list(self._written)
         slots = np.empty(len(rows), dtype=np.int64)
-        step = min(self.params.fragment, *(shard.ring for shard in self.shards))
-        steps: list[Step] = []
+        step, steps = self._fragment, list[Step]()
         for first in range(0, len(rows), step):
             part = slots[first : first + step]
             chosen = int(self.rng.integers(len(self.shards)))
@@ -202,12 +86,12 @@ class DynamicReplay(Memory):
 
     def _entering(self, session: Session, score: float) -> list[Float32]:
         """The pool after a session, which enters it if it was successful."""
-        success = self._success.reaches(score)
+        if not self._success.reaches(score) or len(session.ids) > self._smallest_zone:
+            return self._pool
         slots = self.store.slots(session.ids)
-        fits = len(slots) <= min(shard.zone.size for shard in self.shards)
-        if success and fits and bool((slots >= 0).all()):
-            return [*self._pool, self.store.rows[slots]][-self.params.pool :]
-        return self._pool
+        if bool((slots < 0).any()):
+            return self._pool
+        return [*self._pool, self.store.rows[slots]][-self.params.pool :]
 
     def _zoning(self, pool: list[Float32]) -> list[Step]:
         """The steps by which a zone takes a session from the pool."""
@@ -315,7 +199,7 @@ class _Closing:
 
     def __init__(self, memory: DynamicReplay, session: Session) -> None:
         self._memory, self._session = memory, session
-        self._score = float(session.reward.mean(dtype=np.float64))
+        self._score = float(np.add.reduce(session.reward, dtype=np.float64)) / len(session.reward)
         self._rng: Any = None
         self._planned: Commit | None = None
 

@@ -3,50 +3,30 @@
 Andrychowicz et al. (2017), "Hindsight Experience Replay", https://arxiv.org/abs/1707.01495.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.checks import check_fraction, check_number
-from lser.compiled import kernel, prefetch
-from lser.params import MemoryParams
+from lser.replay.memories.links import (
+    FOLLOWING,
+    HELD,
+    RECORD,
+    STEP,
+    Links,
+    RewardClasses,
+    classify,
+    link,
+    new_classes,
+    new_links,
+    relabel,
+)
+from lser.replay.memories.params import GOALS, HindsightParams
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Tails
-from lser.replay.store import Store, gather
-from lser.types import Batch, Bool, Float32, Float64, Int64
-
-GOALS = tuple(float(goal) for goal in range(1, 11))
-
-
-@dataclass(frozen=True, kw_only=True)
-class HindsightParams(MemoryParams):
-    """Settings of hindsight replay."""
-
-    goals: tuple[float, ...] | None = None
-    """Rewards to reach, rising; the simulator's in a run, else 1 to 10."""
-    goal_scale: float | None = None
-    """What a goal is multiplied with in the observation; by default one over the largest."""
-    ratio: float = 0.8
-    """Share of a batch that takes a goal which its session went on to reach."""
-    balanced: bool = False
-    """No goals: half of a batch has reward above zero, half has not."""
-
-    def __post_init__(self) -> None:
-        check_goals(GOALS if self.goals is None else self.goals)
-        if self.goals is not None:
-            object.__setattr__(self, "goals", tuple(float(goal) for goal in self.goals))
-        if self.goal_scale is not None:
-            check_number("goal_scale", self.goal_scale, low=0.0, above=True)
-        check_fraction("ratio", self.ratio)
-
-    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
-        """These settings in a run: the simulator's goals."""
-        return self if self.goals is not None else replace(self, goals=goals)
+from lser.replay.store import Store
+from lser.types import Batch, Float32, Int64
 
 
 class HindsightReplay(Memory):
@@ -158,15 +138,6 @@ class HindsightReplay(Memory):
         self._tails.restore(arrays["tails"])
 
 
-def check_goals(goals: Sequence[float]) -> tuple[float, ...]:
-    """Goals that rise, or ValueError."""
-    values = tuple(check_number("goals", goal) for goal in goals)
-    rising = all(low < high for low, high in pairwise(values))
-    if not values or not rising or not any(values):
-        raise ValueError(f"goals must rise from one to the next and not be only 0, got {goals!r}")
-    return values
-
-
 def _like(arrays: Arrays, prefix: str, name: str, model: NDArray[Any]) -> NDArray[Any]:
     """A part from a file, of the shape and type of the part of an empty memory."""
     found: NDArray[Any] = np.array(arrays[f"{prefix}_{name}"])
@@ -218,179 +189,3 @@ def _check_classes(classes: "RewardClasses", held: int, *, balanced: bool) -> No
     right = (classes.kind[members] == kinds) & (classes.where[members] == places)
     if not right.all() or (classes.kind[held:] != -1).any():
         raise ValueError("classes_where does not lead back to the members")
-
-
-HELD, RECORD, STEP, FOLLOWING = range(4)
-
-
-class Links(NamedTuple):
-    """Who follows whom: the steps in all slots, by the number of their write, and their sessions.
-
-    A session has a record while at least one of its steps is stored, so there are never more
-    records than slots.
-    """
-
-    steps: Int64  # (capacity, 4): write or -1, record, step, write of the next step or -1
-    length: Int64  # (capacity,) per record: steps so far
-    alive: Int64  # (capacity,) per record: steps still stored
-    free: Int64  # (capacity,) a stack of unused records
-    unused: Int64  # (1,) the height of that stack
-
-
-def new_links(capacity: int) -> Links:
-    """Links of an empty ring."""
-    return Links(
-        steps=np.full((capacity, 4), -1, dtype=np.int64),
-        length=np.zeros(capacity, dtype=np.int64),
-        alive=np.zeros(capacity, dtype=np.int64),
-        free=np.arange(capacity)[::-1].copy(),
-        unused=np.array([capacity]),
-    )
-
-
-@kernel
-def link(links: Links, ids: Int64, previous: Int64, ran: Int64) -> None:
-    """Enter writes (N,), each after the step `previous` (N,) of its session, or -1 at its start.
-
-    `ran` (1,) is 0; it becomes 1, and a second call does nothing.
-    """
-    steps, length, alive, free, unused = links
-    if ran[0]:
-        return
-    ran[0] = 1
-    capacity = len(steps)
-    for i in range(len(ids)):
-        slot = ids[i] % capacity
-        if steps[slot, HELD] >= 0:
-            old = steps[slot, RECORD]
-            alive[old] -= 1
-            if alive[old] == 0:
-                free[unused[0]] = old
-                unused[0] += 1
-        before = previous[i] % capacity
-        steps[slot, HELD] = ids[i]
-        if previous[i] >= 0 and steps[before, HELD] == previous[i]:
-            record = steps[before, RECORD]
-            steps[before, FOLLOWING] = ids[i]
-        else:
-            unused[0] -= 1
-            record = free[unused[0]]
-            length[record] = 0
-        steps[slot, RECORD] = record
-        steps[slot, STEP] = length[record]
-        steps[slot, FOLLOWING] = -1
-        length[record] += 1
-        alive[record] += 1
-
-
-@kernel
-def later(steps: Int64, length: Int64, slots: Int64, points: Float64, out: Int64) -> None:
-    """For each slot (b,) one of its and the later steps' slots, by uniform points of [0, 1).
-
-    A step k places on is usually k equal strides of writes away (blocks of one size); that guess is
-    checked, and where it fails the steps are walked one by one.
-    """
-    capacity = len(steps)
-    for i in range(len(slots)):
-        prefetch(steps, slots[i] * 4)
-    for i in range(len(slots)):
-        prefetch(length, steps[slots[i], RECORD])
-    for i in range(len(slots)):
-        held, record, step, following = steps[slots[i]]
-        ahead = int(points[i] * (length[record] - step))
-        out[i] = (held + ahead * (following - held)) % capacity if ahead else slots[i]
-        prefetch(steps, out[i] * 4)
-    for i in range(len(slots)):
-        held, record, step, following = steps[slots[i]]
-        ahead = int(points[i] * (length[record] - step))
-        guess = steps[out[i]]
-        right = guess[HELD] == held + ahead * (following - held) and guess[RECORD] == record
-        if ahead and not (right and guess[STEP] == step + ahead):
-            out[i] = slots[i]
-            for _ in range(ahead):
-                out[i] = steps[out[i], FOLLOWING] % capacity
-
-
-class RewardClasses(NamedTuple):
-    """The members of both classes, and where each slot stands in its own."""
-
-    members: Int64  # (2, capacity) slots, class 1 with reward above zero
-    where: Int64  # (capacity,)
-    kind: NDArray[np.int8]  # (capacity,) 0 or 1, -1 in empty slots
-    counts: Int64  # (2,)
-
-
-def new_classes(capacity: int) -> RewardClasses:
-    """Both classes empty."""
-    return RewardClasses(
-        members=np.zeros((2, capacity), dtype=np.int64),
-        where=np.zeros(capacity, dtype=np.int64),
-        kind=np.full(capacity, -1, dtype=np.int8),
-        counts=np.zeros(2, dtype=np.int64),
-    )
-
-
-@kernel
-def classify(classes: RewardClasses, slots: Int64, positive: Bool, ran: Int64) -> None:
-    """Put slots (N,) in the class of what they hold now; `ran` (1,) lets it happen once."""
-    members, where, kind, counts = classes
-    if ran[0]:
-        return
-    ran[0] = 1
-    for i in range(len(slots)):
-        slot = slots[i]
-        old = kind[slot]
-        if old >= 0:  # the last member takes the place of the one that leaves
-            counts[old] -= 1
-            last = members[old, counts[old]]
-            members[old, where[slot]] = last
-            where[last] = where[slot]
-        new = 1 if positive[i] else 0
-        kind[slot] = new
-        where[slot] = counts[new]
-        members[new, counts[new]] = slot
-        counts[new] += 1
-
-
-@kernel
-def relabel(
-    kept: Float32,
-    held: Int64,
-    steps: Int64,
-    length: Int64,
-    goals: Float32,
-    shown: Float32,
-    slots: Int64,
-    points: Float64,
-    ratio: float,
-    observation_dim: int,
-    at_reward: int,
-    rows: Float32,
-    flags: Bool,
-    ids: Int64,
-) -> None:
-    """Gather `slots` (b,) and relabel the copies; `points` (2 b,) decide which, and by what step.
-
-    `at_reward` is the column of the reward.
-    """
-    count, width = len(slots), kept.shape[1]
-    ahead = np.empty(count, np.int64)
-    later(steps, length, slots, points[count:], ahead)
-    for i in range(count):
-        prefetch(kept, ahead[i] * width + at_reward)
-    gather(kept, held, slots, rows, flags, ids)
-    for i in range(count):
-        goal = -1
-        if points[i] < ratio:
-            achieved = kept[ahead[i], at_reward]
-            for j in range(len(goals)):
-                goal += goals[j] <= achieved
-        if goal < 0:
-            own, goal = rows[i, observation_dim - 1], 0
-            for j in range(1, len(shown)):
-                if abs(own - shown[j]) < abs(own - shown[goal]):
-                    goal = j
-        rows[i, observation_dim - 1] = rows[i, at_reward + observation_dim] = shown[goal]
-        rows[i, at_reward] = (
-            np.float32(1.0) if rows[i, at_reward] >= goals[goal] else np.float32(0.0)
-        )

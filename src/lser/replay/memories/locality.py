@@ -4,103 +4,32 @@ Chen, Yao, Wang and McAuley, "Locality-Sensitive Experience Replay for Online Re
 (Algorithm 1), with its gaps closed. `lser.replay.index.reference` is the same in plain Python.
 """
 
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.checks import as_floats, check_choice, check_count, check_fraction
+from lser.checks import as_floats, check_choice, check_fraction
 from lser.compiled import UInt32
 from lser.files import State
-from lser.params import MemoryParams
 from lser.replay.index import calls
+from lser.replay.index.controls import ConstantCode, RandomCode, ShuffledCode
 from lser.replay.index.drawing import ANY_CODE
-from lser.replay.index.encoders import (
-    ENCODERS,
-    ConstantCode,
-    Encoder,
-    Features,
-    RandomCode,
-    SimHash,
-)
-from lser.replay.index.index import BucketIndex, Rules, new_found
-from lser.replay.index.shuffled import ShuffledCode
+from lser.replay.index.encoders import E2LSH, Encoder, SimHash
+from lser.replay.index.index import BucketIndex, Newcomers, Rules
+from lser.replay.memories.params import DISCOUNT, LocalityParams
 from lser.replay.memory import Arrays, Block, Memory, Step
 from lser.replay.sessions import Returns, stream_labels
-from lser.replay.store import Storage
+from lser.replay.store import Given, Storage
 from lser.types import Batch, Bool, Float32, Int64
 
-_DISCOUNT = 0.99
-_NO_CODES: UInt32 = np.empty(0, np.uint32)
-_ONE_ROW: Int64 = np.zeros((2, 2), np.int64)  # what `calls.extend` fills for a block of one
+_INT64 = np.dtype(np.int64)
+ENCODERS: dict[str, Any] = {
+    e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode, ShuffledCode)
+}
 _NO_QUERY: Float32 = np.empty(0, np.float32)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalityParams(MemoryParams):
-    """What LSER stores and draws."""
-
-    bits: int = 10
-    """Hyperplanes, n_h."""
-    greedy: float = 0.9
-    """Share of reward-driven draws, ε."""
-    greedy_per: Literal["batch", "item"] = "batch"
-    """Whether one coin decides for a batch, or one for each item."""
-    random_from: Literal["bucket", "memory"] = "bucket"
-    """Where random draws come from."""
-    fill: Literal["repeat", "uniform"] = "repeat"
-    """What completes a batch that a bucket cannot fill."""
-    unseen: Literal["drop", "evict"] = "drop"
-    """At capacity, what becomes of a newcomer whose code has no bucket."""
-    order: Literal["reward", "return"] = "reward"
-    """What orders a bucket."""
-    discount: float | None = None
-    """Of the return; the agent's in a run, else 0.99."""
-    features: Features = "raw"
-    """What is hashed: observations, centred, or standardised ones."""
-    warmup: int = 10_000
-    """Observations from which centred and standardised features are computed."""
-    store: Literal["reward", "fifo"] = "reward"
-    """At capacity: Algorithm 1, or always the oldest of all makes room."""
-    sampling: Literal["locality", "uniform"] = "locality"
-    """Algorithm 1, or independent draws from the whole memory."""
-    codes: Literal["simhash", "constant", "random", "shuffled"] = "simhash"
-    """SimHash, one bucket for everything, uniformly random codes, or SimHash of somebody else."""
-
-    def __post_init__(self) -> None:
-        check_count("bits", self.bits, high=32)
-        check_fraction("greedy", self.greedy)
-        check_choice("greedy_per", self.greedy_per, ("batch", "item"))
-        check_choice("random_from", self.random_from, ("bucket", "memory"))
-        check_choice("fill", self.fill, ("repeat", "uniform"))
-        check_choice("unseen", self.unseen, ("drop", "evict"))
-        check_choice("order", self.order, ("reward", "return"))
-        if self.discount is not None:
-            check_fraction("discount", self.discount)
-        check_choice("features", self.features, ("raw", "centred", "standardised"))
-        check_count("warmup", self.warmup)
-        check_choice("store", self.store, ("reward", "fifo"))
-        check_choice("sampling", self.sampling, ("locality", "uniform"))
-        check_choice("codes", self.codes, ("simhash", "constant", "random", "shuffled"))
-
-    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
-        """These settings in a run: returns are discounted as the agent does."""
-        return self if self.discount is not None else replace(self, discount=discount)
-
-    def rules(self) -> Rules:
-        """What the index reads."""
-        return Rules(
-            fifo=self.store == "fifo",
-            evict=self.unseen == "evict",
-            rekeyed=self.order == "return",
-            per_item=self.greedy_per == "item",
-            from_memory=self.random_from == "memory",
-            repeat=self.fill == "repeat",
-            uniform=self.sampling == "uniform",
-        )
 
 
 class LocalityReplay(Memory):
@@ -174,10 +103,11 @@ class LocalityReplay(Memory):
         self.greedy = float(p.greedy)
         if self.encoder is None:
             self.encoder = _encoder(p, self.store.observation_dim, self.seed)
-        discount = _DISCOUNT if p.discount is None else p.discount
+        discount = DISCOUNT if p.discount is None else p.discount
         self._returns = Returns(discount, self.capacity) if p.order == "return" else None
         self._written = self.store.written  # what a restored store says
-        index = BucketIndex(self.store.ids, p.rules())
+        self._place: Int64 = np.zeros(2, np.int64)  # `Newcomers.places` of a block of one
+        index = BucketIndex(self.store.ids, _rules(p))
         index.generator = int(self.rng.integers(-(2**63), 2**63)) % 2**64
         self._use(index)
 
@@ -196,51 +126,54 @@ class LocalityReplay(Memory):
         self.index, self._address = index, index.address
         self.store.counts = index.counts  # kernels count
 
-    def extend(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike,
-        streams: ArrayLike | None = None,
-    ) -> Int64:
-        """Add a block of N transitions, in order; returns their ids, -1 where one was dropped."""
-        block: Any = (observation, action, reward, next_observation, terminated, truncated)
-        with self._lock:
-            ids = self._one(block) if self._direct and self._unfinished is None else None
-            if ids is None:
-                self.settle()
-                ids = self._extend(block, streams)
-            return self.noted(ids)
+    def take(self, block: Given, streams: ArrayLike | None) -> Int64:
+        """Take a block in as it was handed over; returns ids, -1 where one was dropped."""
+        if streams is not None and self._returns is None:
+            stream_labels(streams, np.size(block[2]))  # not used, but checked
+        ids = self._one(block) if self._direct and self._unfinished is None else None
+        if ids is None:
+            self.settle()
+            ids = self._take_or_keep(block, streams)
+        return ids
+
+    def _take_or_keep(self, block: Given, streams: ArrayLike | None) -> Int64:
+        """`_take`; a block that is cut is copied: its arrays are the caller's to change."""
+        try:
+            return self._take(block, streams)
+        except BaseException:
+            rest = self._unfinished
+            if isinstance(rest, partial) and rest.func == self._resume:
+                cut, *others = rest.args
+                self._unfinished = partial(self._resume, tuple(map(np.array, cut)), *others)
+            raise
 
     def _one(self, block: Any) -> Int64 | None:
         """Store a block of one, whole or, with None, not at all: there is nothing to settle."""
         extend: Any = calls.extend
-        found = _ONE_ROW.copy()
+        ids, place = np.empty(1, _INT64), self._place
+        place[1] = 0
         try:
-            stored = len(block[2]) == 1 and extend(self._address, *block, _NO_CODES, found) == 1
+            stored = len(block[2]) == 1 and extend(self._address, *block, ids, place) == 1
         except TypeError:  # not all are arrays that a kernel takes as they are
             return None
-        return found[0, :1] if stored else None
+        return ids if stored else None
 
-    def _extend(self, block: Any, streams: ArrayLike | None) -> Int64:
+    def _take(self, block: Any, streams: ArrayLike | None) -> Int64:
         if self._direct:
             try:
-                return self._write(block, _NO_CODES, None)
+                return self._write(block, Newcomers.uncoded(len(block[2])), None)
             except TypeError:  # not all are arrays that a kernel takes as they are
                 self._unfinished = None
-        block = self.store.plain(*block) if self._hashed else self.store.checked(*block)
+        block = self.store.plain(block) if self._hashed else self.store.checked(block)
         labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
-        return self._write(block, self._codes(block[0]), labels)
+        return self._write(block, self._newcomers(block[0]), labels)
 
-    def _codes(self, observation: Float32) -> UInt32:
-        """The codes of a block; none where kernels hash."""
+    def _newcomers(self, observation: Float32) -> Newcomers:
+        """The newcomers of a block, without codes where kernels hash."""
         if self._hashed:
-            return _NO_CODES
+            return Newcomers.uncoded(len(observation))
         self._rewind_codes()
-        return self._encode(observation)
+        return Newcomers.of(self._encode(observation))
 
     def _rewind_codes(self) -> None:
         """From here on, an exception takes codes that are drawn at random back."""
@@ -254,57 +187,43 @@ class LocalityReplay(Memory):
 
         self._unfinished = undo
 
-    def _write(self, block: Any, codes: UInt32, labels: Int64 | None) -> Int64:
-        """Pack, hash, place and copy a block in one call, where there is room; returns ids."""
-        count = len(block[2])
-        found = np.empty((2, count + 1), np.int64)
-        found[0, count] = 0
-        before = self._unfinished
-        self._unfinished = partial(self._resume, block, codes, found, labels, before)
-        extend: Any = calls.extend
-        if extend(self._address, *block, codes, found) != count:
-            self._write_rest(block, codes, found)
-        if not self._direct:
-            self._settle(found, block[0], block[2], block[4] | block[5], labels)
+    def _write(self, block: Any, newcomers: Newcomers, labels: Int64 | None) -> Int64:
+        """Hash, place and copy a block, in one call where there is room; returns ids."""
+        self._unfinished = partial(self._resume, block, newcomers, labels, self._unfinished)
+        self._write_rest(block, newcomers, labels)
         self._unfinished = None
-        ids: Int64 = found[0, :count]
-        return ids
+        return newcomers.ids
 
-    def _write_rest(self, block: Any, codes: UInt32, found: Int64) -> None:
-        """Make room until all of a block is stored; refuse it where it is wrong."""
-        count = found.shape[1] - 1
+    def _write_rest(self, block: Any, newcomers: Newcomers, labels: Int64 | None) -> None:
+        """Store the rest of a block, making room for it; refuse it where it is wrong."""
         extend: Any = calls.extend
-        while (reached := extend(self._address, *block, codes, found)) < count:
+        while (reached := extend(self._address, *block, *newcomers)) < len(newcomers.ids):
             if reached == calls.WRONG:
                 self._unfinished = None
-                self.store.refuse(*block)
-            elif reached == calls.NARROW:
-                self.index.make_workspace(count)
-            else:
-                self.index.make_room()
+                self.store.refuse(block)
+            self.index.make_room()
+        if not self._direct:
+            self._settle(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
 
     def _resume(
-        self, block: Any, codes: UInt32, found: Int64, labels: Int64 | None, before: Step | None
+        self, block: Any, newcomers: Newcomers, labels: Int64 | None, before: Step | None
     ) -> None:
         """Store the rest of a block that an exception has cut; one not yet begun is left out."""
-        if found[0, -1] == 0:
-            if before is not None:
-                before()
-            return
-        self._write_rest(block, codes, found)
-        if not self._direct:
-            self._settle(found, block[0], block[2], block[4] | block[5], labels)
+        if newcomers.begun:
+            self._write_rest(block, newcomers, labels)
+        elif before is not None:
+            before()
 
     def insert(self, block: Block) -> Int64:
         """File newcomers whose rows lie elsewhere; returns their ids."""
         self._rewind_codes()
-        codes, found = self._encode(block.observation), new_found(len(block.reward))
+        newcomers = Newcomers.of(self._encode(block.observation))
         seen, gains, labels = block.observation, block.reward, block.streams
         self.commit(
-            partial(self.index.place, codes, gains, found),
-            lambda: self._settle(found, seen, gains, block.ended, labels),
+            partial(self.index.place_rest, gains, newcomers),
+            lambda: self._settle(newcomers.ids, seen, gains, block.ended, labels),
         )
-        return found[0, :-1]
+        return newcomers.ids
 
     def _encode(self, observation: Float32) -> UInt32:
         assert self.encoder is not None
@@ -312,7 +231,7 @@ class LocalityReplay(Memory):
 
     def _settle(
         self,
-        found: Int64,
+        ids: Int64,
         observation: Float32,
         reward: Float32,
         ended: Bool,
@@ -321,7 +240,7 @@ class LocalityReplay(Memory):
         """After storing: move transitions whose returns are known now; learn what to centre on."""
         steps: list[Step] = []
         if self._returns is not None and labels is not None:
-            late, follow = self._returns.following(labels, found[0, :-1], reward, ended)
+            late, follow = self._returns.following(labels, ids, reward, ended)
             steps += [follow, partial(self.index.rekey, *late)]
         if self.encoder is not None and not self.encoder.frozen:
             steps += self._learning(observation)
@@ -337,9 +256,10 @@ class LocalityReplay(Memory):
             changed[0] = learned.frozen
             observe: Step = partial(encoder.take, learned)
         else:
+            kept = np.array(observation)  # not the caller's: it may be read after an interruption
 
             def observe() -> None:
-                changed[0] = encoder.observe(observation)
+                changed[0] = encoder.observe(kept)
 
         def refile() -> None:
             if changed[0] and self.store.storage == "none":
@@ -469,17 +389,29 @@ class LocalityReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
-        known: dict[str, Any] = {**ENCODERS, ShuffledCode.KIND: ShuffledCode}
-        kind = check_choice("encoder", own["encoder"]["kind"], tuple(known))
-        self.encoder = known[kind].from_state(State(own["encoder"], arrays))
+        kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
+        self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
         self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = self._returns.restored(arrays)
-        index = BucketIndex(self.store.ids, self.params.rules())
+        index = BucketIndex(self.store.ids, _rules(self.params))
         index.load(arrays, self._written)
         index.counters, index.generator = own["counters"], own["generator"]
         self._use(index)
+
+
+def _rules(p: LocalityParams) -> Rules:
+    """What the index reads of the settings."""
+    return Rules(
+        fifo=p.store == "fifo",
+        evict=p.unseen == "evict",
+        rekeyed=p.order == "return",
+        per_item=p.greedy_per == "item",
+        from_memory=p.random_from == "memory",
+        repeat=p.fill == "repeat",
+        uniform=p.sampling == "uniform",
+    )
 
 
 def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:

@@ -3,45 +3,19 @@
 The proportional variant of Schaul et al. (2015), https://arxiv.org/abs/1511.05952.
 """
 
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.checks import check_count, check_fraction, check_number
-from lser.params import MemoryParams
+from lser.checks import check_count, check_number
+from lser.replay.memories.params import ANNEAL, PrioritizedParams
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sum_tree import SumTree
 from lser.types import Float32, Float64, Int64
 
-_ANNEAL = 100_000
 LARGEST = 1e290  # of a priority
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrioritizedParams(MemoryParams):
-    """Settings of prioritized replay."""
-
-    alpha: float = 0.6
-    """Power of the priorities; 0 is uniform."""
-    beta: float = 0.4
-    """Power of the importance weights at the start; it rises to 1."""
-    anneal: int | None = None
-    """Draws in which beta rises: a run's updates, else 100,000."""
-    offset: float = 1e-6
-    """Added to |TD error|, so that nothing is lost for good."""
-
-    def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, low=0.0)
-        check_fraction("beta", self.beta)
-        check_count("anneal", _ANNEAL if self.anneal is None else self.anneal)
-        check_number("offset", self.offset, low=0.0, above=True)
-
-    def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
-        """These settings in a run: beta reaches 1 at its end."""
-        return self if self.anneal is not None else replace(self, anneal=updates)
 
 
 class PrioritizedReplay(Memory):
@@ -65,7 +39,7 @@ class PrioritizedReplay(Memory):
     @property
     def beta(self) -> float:
         """The power of the importance weights at the next draw."""
-        anneal = _ANNEAL if self.params.anneal is None else self.params.anneal
+        anneal = ANNEAL if self.params.anneal is None else self.params.anneal
         return annealed(self.params.beta, 1.0, self.draws, anneal)
 
     def insert(self, block: Block) -> Int64:

@@ -1,17 +1,10 @@
 """The plain memory: a ring of the newest transitions, drawn uniformly with replacement."""
 
-from dataclasses import dataclass
-
 from numpy.typing import ArrayLike
 
-from lser.params import MemoryParams
+from lser.replay.memories.params import UniformParams
 from lser.replay.memory import Memory
 from lser.types import Float32, Int64
-
-
-@dataclass(frozen=True, kw_only=True)
-class UniformParams(MemoryParams):
-    """Uniform replay has nothing to set."""
 
 
 class UniformReplay(Memory):

@@ -1,6 +1,7 @@
-"""The matched control: LSER's codes, each given to somebody else."""
+"""Encoders that know nothing of the observation: what is left of LSER without locality."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,69 @@ from lser.replay.index.encoders import SimHash
 from lser.types import Float32
 
 RECENT = 4_096  # codes to draw from
+
+
+class ConstantCode:
+    """One bucket for everything: reward order without locality (the control `reward-top`)."""
+
+    KIND = "constant"
+    frozen = True
+    blind = False
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """Zeros, (N,)."""
+        return np.zeros(len(rows), np.uint32)
+
+    def observe(self, observations: Float32) -> bool:
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """Nothing but its kind."""
+        return State({"kind": self.KIND}, {})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        return cls()
+
+
+class RandomCode:
+    """Codes drawn at random: buckets without locality (the control `random-code`).
+
+    Being blind, it leaves a query to a bucket drawn uniformly from the occupied ones.
+    """
+
+    KIND = "random"
+    frozen = True
+    blind = True
+
+    def __init__(self, *, bits: int = 10, seed: int = 0) -> None:
+        self.bits = check_count("bits", bits, high=32)
+        self._rng = np.random.default_rng((check_count("seed", seed, low=0), 2))
+
+    def encode_rows(self, rows: Float32) -> UInt32:
+        """Fresh random codes, (N,), whatever the observations."""
+        return self._rng.integers(2**self.bits, size=len(rows), dtype=np.uint32)
+
+    def rewind(self) -> Callable[[], None]:
+        """What takes the generator back to where it stands."""
+        return partial(setattr, self._rng.bit_generator, "state", self._rng.bit_generator.state)
+
+    def observe(self, observations: Float32) -> bool:
+        """Nothing to learn."""
+        return False
+
+    def state(self) -> State:
+        """The generator."""
+        return State({"kind": self.KIND, "bits": self.bits, "rng": rng_state(self._rng)}, {})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild an encoder from `state()`."""
+        encoder = cls(bits=check_count("bits", state.config["bits"]))
+        encoder._rng = rng_from_state(state.config["rng"])
+        return encoder
 
 
 class ShuffledCode:

@@ -1,0 +1,17 @@
+from .index.controls import ConstantCode as ConstantCode
+from .index.controls import RandomCode as RandomCode
+from .index.encoders import E2LSH as E2LSH
+from .index.encoders import Encoder as Encoder
+from .index.encoders import SimHash as SimHash
+from .loading import State as State
+from .loading import load_replay as load_replay
+from .memories.attentive import AttentiveReplay as AttentiveReplay
+from .memories.dynamic import DynamicReplay as DynamicReplay
+from .memories.hindsight import HindsightReplay as HindsightReplay
+from .memories.locality import LocalityReplay as LocalityReplay
+from .memories.prioritized import PrioritizedReplay as PrioritizedReplay
+from .memories.selective import SelectiveReplay as SelectiveReplay
+from .memories.uniform import UniformReplay as UniformReplay
+from .memory import Memory as Memory
+from .protocol import Replay as Replay
+from .store import Store as Store
