@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 OLD_EXTRAS := index,tensorboard,sb3,online,postgres
-OLD_TESTS := tests/test_oldest.py tests/test_public_api.py tests/training tests/agents/test_learning.py
+OLD_TESTS := tests/test_oldest.py tests/test_public_api.py tests/training tests/cli/test_cli.py \
+	tests/adapters/test_sb3.py tests/online/test_service.py
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: venv dev demo report test slow oldest lint bench drill docs parity clean
@@ -53,7 +54,7 @@ $(OLDEST)/.done: pyproject.toml constraints-oldest.txt
 	@touch $@
 
 oldest: $(OLDEST)/.done ## a part of the tests with the oldest versions that are allowed
-	LSER_OLDEST=1 NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/pytest -n auto -m "not slow and not browser" $(OLD_TESTS)
+	LSER_OLDEST=1 NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/pytest -p no:anyio -W default -n auto -m "not slow and not browser" $(OLD_TESTS)
 
 bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/replay.py

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import faults
 import pytest
-from clusters import cluster, within
+from clusters import STORE, cluster, within
 
 from lser.cli.engines import Place
 from lser.experiments import records
@@ -177,8 +177,9 @@ def test_a_fleet_is_one_task_with_the_records_of_its_runs(three, limit, tmp_path
     runs = [small(seed=seed, sessions=40) for seed in range(2)]
     fleet = RayFleets(gpus=0, device="cpu", workers=0)
     jobs, alone = jobs_of(runs, tmp_path / "fleet"), jobs_of(runs, tmp_path / "alone")
-    three.add_node(num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=100 << 20)
+    larger = three.add_node(num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=STORE)
     assert all(carry_out(fleet, jobs).values())
+    three.remove_node(larger)  # other tests count their nodes
     assert all(carry_out(Processes(1), alone).values())
     for one, other in zip(jobs, alone, strict=True):
         assert content(one) == content(other)
