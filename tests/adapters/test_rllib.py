@@ -1,6 +1,7 @@
 """Our memories inside RLlib, with the real library."""
 
 import copy
+import importlib
 import os
 import signal
 
@@ -13,12 +14,14 @@ from gymnasium import spaces
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray", reason="the extra rllib is not installed")
 pytest.importorskip("ray.rllib", reason="the extra rllib is not installed")
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: E402
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode  # noqa: E402
 from ray.rllib.utils.replay_buffers.utils import (  # noqa: E402
     update_priorities_in_episode_replay_buffer,
 )
 
 import lser  # noqa: E402
+from lser.adapters import rllib  # noqa: E402
 from lser.adapters.rllib import (  # noqa: E402
     LserDQNConfig,
     LserSACConfig,
@@ -316,6 +319,12 @@ def test_what_cannot_be_right_is_refused():
         LserDQNConfig().api_stack(**old).validate()
 
 
+def test_a_version_that_was_not_tested_is_refused(monkeypatch):
+    monkeypatch.setattr(ray, "__version__", "2.59.1")
+    with pytest.raises(ImportError, match=r"tested with ray 2\.60, found 2\.59\.1"):
+        importlib.reload(rllib)
+
+
 class Counting(gym.Env):
     """Observation t / 10 after t steps; leaves after 7 steps, cut off after 11 every other time."""
 
@@ -412,3 +421,11 @@ def test_a_checkpoint_of_another_memory_is_refused(cluster, tmp_path):
     with pytest.raises(ValueError, match="SomethingElse"):
         algorithm.set_state(state)
     algorithm.stop()
+
+
+@pytest.mark.slow
+def test_modules_with_state_are_refused(cluster):
+    config = LserDQNConfig().environment(Counting, env_config={"discrete": True})
+    config = config.rl_module(model_config=DefaultModelConfig(use_lstm=True))
+    with pytest.raises(ValueError, match="not sequences"):
+        config.replay("lser", capacity=100).build_algo()
