@@ -189,7 +189,8 @@ def ordered(records: Iterable[Record]) -> list[Record]:
 
 
 def _unpack(path: Path) -> list[Record]:
-    found, left = [], MOST_PACKED
+    found: list[Record] = []
+    left = MOST_PACKED
     try:
         with gzip.open(path) as file:
             while line := file.readline(min(MOST_BYTES, left) + 1):
