@@ -12,7 +12,7 @@ from lser.experiments import recording
 
 sys.path.append(str(Path(__file__).parents[1]))  # the drill is not installed
 
-from drill.power import Disk  # noqa: E402
+from drill.power import Disk
 
 
 def lost(folder, work, seed):
