@@ -198,6 +198,29 @@ USES = {
 }
 
 
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+def test_a_damaged_cache_is_as_good_as_none(copy, ending):
+    import_it = CALL.replace("import caller", "from lser import caller")
+    first = run(copy, import_it)
+    assert run(copy, import_it) == first.split()[0] + " 0"
+    damaged = [path for path in copy.rglob("*") if path.suffix == ending]
+    assert damaged
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:20] if ending == ".nbc" else b"")
+    assert run(copy, import_it).split()[0] == first.split()[0]
+    assert run(copy, import_it) == first.split()[0] + " 0"  # it was written anew
+
+
+def test_a_full_disk_for_the_cache_does_no_harm(copy):
+    full = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+from lser import caller
+"""
+    assert run(copy, f"{full}\nprint(caller.twice(3.0))", PYTHONDONTWRITEBYTECODE="1") == "6.0"
+
+
 @pytest.mark.parametrize("part", USES)
 def test_everything_runs_where_no_cache_can_be_written(tmp_path, part):
     """A file stands wherever Numba would make a folder: beside the sources and at home."""

@@ -32,6 +32,21 @@ def test_every_promise_names_a_test_that_exists():
 
 @pytest.mark.drill
 @pytest.mark.slow
+def test_a_killed_study_is_completed_by_the_same_command(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from drill import faults\n"
+        "if __name__ == '__main__': print(faults.kill_studies(Path(sys.argv[1]), 3))\n"
+    )
+    script = tmp_path / "kills.py"
+    script.write_text(code)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    command = [sys.executable, str(script), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=900)
+    assert done.stdout.strip().endswith("(3, [])"), done.stdout + done.stderr[-2000:]
+
+
+@pytest.mark.drill
+@pytest.mark.slow
 def test_a_short_drill_does_no_harm():
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
     command = [sys.executable, "-m", "drill", "--short"]

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "files"
 sys.path.append(str(ROOT))  # the drill is not installed
 
+from drill import guided  # noqa: E402
 from drill.forge import damaged, forged  # noqa: E402
 
 SAMPLES = sorted(GOLDEN.glob("*/*.lser"))
@@ -192,3 +193,16 @@ def test_a_json_file_that_is_too_large_is_not_read(tmp_path):
     (record,) = records.find(tmp_path)
     assert record.status == "damaged"
     assert "too large" in record.meta["error"]
+
+
+@pytest.mark.parametrize("target", ["files", "records", "packed"])
+def test_the_fuzzer_s_first_inputs_do_no_harm(tmp_path, monkeypatch, target):
+    """And the fuzzer would see it if they did: a file that lies is built with right checksums."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "record").mkdir()
+    for data in guided.seeds(target):
+        guided.TARGETS[target](data)
+        if target == "files":
+            path = tmp_path / "whole.lser"
+            path.write_bytes(guided.with_checksums(data))
+            assert all(finding.whole for finding in findings(path))

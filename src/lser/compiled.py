@@ -15,9 +15,11 @@ import multiprocessing
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar, cast
 
 import numba
@@ -150,6 +152,7 @@ def _compile(function: Function, **options: Any) -> Function:
     try:
         compiled: Any = numba.njit(cache=True, **options)(function)
         _stamp_cache(compiled, function.__module__)
+        _forgive(compiled._cache)
     except (RuntimeError, AttributeError):  # no place for a cache, or another Numba's cache
         _announcer.cached = False
         return cast(Function, numba.njit(**options)(function))
@@ -161,6 +164,27 @@ def _stamp_cache(compiled: Any, module: str) -> None:
     file = compiled._cache._cache_file
     if _source(module) is not None:  # in a notebook Numba's own stamp says what was typed
         file._source_stamp = stamp(module)
+
+
+def _forgive(kept: Any) -> None:
+    """Let a cache that is damaged be one that is empty, and a full disk one that is not written."""
+    load, save = kept.load_overload, kept.save_overload
+
+    def load_overload(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # whatever damaged bytes make of a pickle
+            with suppress(OSError):
+                kept.flush()
+            return None
+
+    def save_overload(*arguments: Any) -> None:
+        try:
+            save(*arguments)
+        except (OSError, EOFError, UnpicklingError):
+            _announcer.cached = False
+
+    kept.load_overload, kept.save_overload = load_overload, save_overload
 
 
 class _Announcer(event.Listener):

@@ -131,3 +131,10 @@ def test_paired_cells_differ_in_the_memory_alone():
 def test_a_size_below_one_is_named(name, value):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
         Experiment(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["updates_per_step", "session_length"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 0.0, -1.0, "x"])
+def test_rates_that_are_no_numbers_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be .*{value}"):
+        replace(preset("bazaar", "lser", scale="quick"), **{name: value})

@@ -5,6 +5,7 @@ import linecache
 import pickle
 import random
 import signal
+import subprocess
 import sys
 from contextlib import contextmanager
 
@@ -183,3 +184,50 @@ def test_every_line_of_a_call_may_be_the_last(name):
         do(memory, call, arguments, ids)
         ids = result.ids if call == "sample" else ids
     assert hits > 50
+
+
+FORKING = """
+import os, sys, threading, time
+import numpy as np
+from lser.catalogue import MEMORIES
+from lser.testing import subject
+from lser.testing.traffic import blocks_of
+memory = subject(sys.argv[1]).make(60)
+(block,) = blocks_of(np.random.default_rng(0), 1)
+memory.extend(*block)
+memory.sample(4, block[0][0])
+real, begun = memory.insert, threading.Event()
+def slow(block):
+    begun.set()
+    time.sleep(0.3)
+    return real(block)
+memory.insert = slow
+work = threading.Thread(target=memory.extend, args=block) if sys.argv[1] != "lser" else None
+if work is None:  # it does not call insert: hold its lock as a call would
+    def hold():
+        with memory._lock:
+            begun.set()
+            time.sleep(0.3)
+    work = threading.Thread(target=hold)
+work.start()
+begun.wait()
+pid = os.fork()
+if pid == 0:
+    memory.sample(4, block[0][0])
+    os._exit(0)
+work.join()
+deadline = time.monotonic() + 20
+while time.monotonic() < deadline:
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        sys.exit(status)
+    time.sleep(0.01)
+os.kill(pid, 9)
+sys.exit("the child hangs")
+"""
+
+
+@pytest.mark.parametrize("name", ["uniform", "per", "lser"])  # one lock, in one class
+def test_a_fork_while_another_thread_writes_leaves_a_memory_that_answers(name):
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING, name], timeout=120)
+    assert done.returncode == 0

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal
 from typing_extensions import TypeVar
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS, Catalogue, nearest
+from lser.checks import check_number
 
 # The command line asks for the settings of the classes that were named.
 SimulatorParams = TypeVar("SimulatorParams", default=Any)
@@ -71,8 +72,8 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
                 "intervention_stops must be noise, noise and greedy or learning, "
                 f"got {self.intervention_stops!r}"
             )
-        if not self.updates_per_step > 0:
-            raise ValueError(f"updates_per_step must be positive, got {self.updates_per_step}")
+        check_number("updates_per_step", self.updates_per_step, low=0.0, high=1e6, above=True)
+        check_number("session_length", self.session_length, low=0.0, high=1e9, above=True)
 
     @property
     def expected_updates(self) -> int:

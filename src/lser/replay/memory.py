@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
+from lser.replay.forks import survive_forks
 from lser.replay.sessions import stream_labels
 from lser.replay.store import Given, Storage, Store
 from lser.types import Batch, Bool, Float32, Float64, Int64
@@ -121,6 +122,7 @@ class Memory:
             raise ValueError(f"storage='none': {type(self).__name__} needs rows of its own")
         self.store, self.rng = store, rng
         self._lock = Lock()
+        survive_forks(self)
         self.newest = check_count("newest", getattr(self.params, "newest", 0), low=0)
         # how many writes there were, and the ids of the last `newest` of them, oldest first
         self._latest: tuple[int, Int64] = (0, _NO_LABELS)

@@ -222,13 +222,13 @@ class Store:
         return map_rows(self, path, shape, reopen=reopen)
 
 
-def _most_common_length(*arrays: ArrayLike) -> int | None:
-    """The length that most of a block's arrays have; None where none has one."""
+def _most_common_length(*arrays: ArrayLike) -> int:
+    """The length that most of a block's arrays have; 1 where none has one."""
     lengths = []
     for array in arrays:
         with suppress(TypeError):  # it has none
             lengths.append(len(array))  # type: ignore[arg-type]
-    return max(lengths, key=lengths.count, default=None)
+    return max(lengths, key=lengths.count, default=1)
 
 
 def _check_ids(ids: Int64, capacity: int, written: int) -> None:
