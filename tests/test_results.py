@@ -1,6 +1,7 @@
 """The numbers that the READMEs quote are those of the committed results."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,6 @@ def test_a_changed_number_would_be_noticed(build):
 
 
 def test_every_picture_of_the_readme_exists(build):
-    import re
-
     for path, text in build.readmes().items():
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
             assert (path.parent / target).is_file(), target
@@ -44,8 +43,6 @@ def test_the_site_shows_the_first_screen_of_the_results():
 
 
 def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
-    import re
-
     plan = (BUILD.parent / "plan.md").read_text()
     rows = re.findall(r"^\| \*\*([A-J])\*\* \|.*\| (\d+) to \d+[^|]*\|[^|]*\|[^|]*\|$", plan, re.M)
     assert [name for name, _ in rows] == list("ABCDEFGHIJ")
@@ -107,3 +104,8 @@ def test_locality_pays_where_all_controls_are_beaten_and_costs_where_one_is_not(
 def test_what_was_lost_is_said(build):
     text = build.readmes()[build.RESULTS / "README.md"]
     assert "paper regime (A), masked, seeds 100 to 109" in text
+
+
+def test_no_table_of_the_readmes_has_a_number_that_is_none(build):
+    for path, text in build.readmes().items():
+        assert not re.search(r"\bnan\b", text), path
