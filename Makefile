@@ -2,9 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+OLD_EXTRAS := index,tensorboard,sb3,online,postgres
+OLD_TESTS := tests/test_oldest.py tests/test_public_api.py tests/training tests/agents/test_learning.py
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: venv dev demo report test slow lint bench drill docs parity clean
+.PHONY: venv dev demo report test slow oldest lint bench drill docs parity clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,7 +30,7 @@ venv: $(VENV)/.core ## the environment that users need
 
 dev: $(VENV)/.dev ## the environment that developers need
 
-demo: $(VENV)/.core ## LSER's recommender beside a linear bandit, about two minutes
+demo: $(VENV)/.core ## LSER's recommender beside linear bandits, about two minutes
 	$(BIN)/lser demo
 
 report: $(VENV)/.core ## draw the committed records: results/report/index.html
@@ -44,6 +47,14 @@ test: lint ## lint, types and tests
 slow: $(VENV)/.dev ## the tests that take long: whole studies, examples, the wheel
 	$(BIN)/pytest -n auto --dist worksteal -m slow
 
+$(OLDEST)/.done: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install -q -c constraints-oldest.txt -e '.[$(OLD_EXTRAS)]' pytest pytest-xdist hypothesis
+	@touch $@
+
+oldest: $(OLDEST)/.done ## a part of the tests with the oldest versions that are allowed
+	LSER_OLDEST=1 NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/pytest -n auto -m "not slow and not browser" $(OLD_TESTS)
+
 bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/simulators.py
@@ -51,8 +62,10 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
 	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/rllib.py
+	$(BIN)/python benchmarks/shards.py
 
-drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks; about ten minutes
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about twenty minutes
 	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors
@@ -62,4 +75,4 @@ parity: $(VENV)/.core ## ours beside the original simulators
 	$(BIN)/python -m parity
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-parity site demo runs
+	rm -rf $(VENV) $(OLDEST) .venv-parity .venv-reverb site demo runs

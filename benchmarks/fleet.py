@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -221,6 +222,16 @@ def machine(device: str) -> dict[str, Any]:
     return {"device": named, "processor": processor, "cores": os.cpu_count(), **versions}
 
 
+def huge_pages() -> str:
+    """Who gets huge pages from the kernel: memories of many rows are read all over the place."""
+    found = []
+    for name in ("enabled", "shmem_enabled"):
+        path = Path("/sys/kernel/mm/transparent_hugepage") / name
+        chosen = re.search(r"\[(\w+)\]", path.read_text()) if path.exists() else None
+        found.append(chosen[1] if chosen else "unknown")
+    return f"{found[0]}, shared memory {found[1]}"
+
+
 def floor_of(runs: int, rates: dict[str, float]) -> dict[str, float]:
     """Milliseconds that the operations and the bytes of one update of `runs` agents must take."""
     return {
@@ -231,7 +242,8 @@ def floor_of(runs: int, rates: dict[str, float]) -> dict[str, float]:
 
 def on_device(options: Any) -> dict[str, Any]:
     rates = ceilings(options.device)
-    found: dict[str, Any] = {"machine": machine(options.device), "ceilings": rates}
+    found: dict[str, Any] = {"huge_pages": huge_pages(), "machine": machine(options.device)}
+    found["ceilings"] = rates
     print(f"{found['machine']}\nmeasured ceilings: {rates}", flush=True)
     single = one_process(options.seconds, options.generated)
     found["one_process_steps_per_s"] = single

@@ -107,7 +107,7 @@ class Service:
         self.port = free_port()
         self.folder = folder
         options = Options(
-            folder=folder, items=items, port=self.port, durability=durability, learner=learner,
+            shop=str(folder), items=items, port=self.port, durability=durability, learner=learner,
             settings=settings,
         )  # fmt: skip
         self._supervisor = Supervisor(options)
@@ -121,12 +121,14 @@ class Service:
         return self._supervisor.pid
 
     def teach(self, seconds):
-        """Clicks on some pages, so that there is a policy to serve."""
-        rng, end = np.random.default_rng(0), time.monotonic() + seconds
-        while time.monotonic() < end:
+        """Clicks on pages, for so long and until there is a policy to serve."""
+        rng, end, version = np.random.default_rng(0), time.monotonic() + seconds, "0"
+        while time.monotonic() < end or version == "0":
             body = {"user": f"t{rng.integers(500)}", "features": [0.1] * FEATURES, "k": 10}
             page = self.post("/recommend", body)
             self.post("/feedback", {"page": page["id"], "clicks": page["items"][:1]})
+            version = page["policy"].rpartition("-")[2]
+            assert time.monotonic() < end + 120, "the learner brings no policy"
 
     def post(self, path, body):
         """The answer to a request."""
@@ -225,6 +227,7 @@ def learner_speed(scratch, pages=1_500):
 
     import lser
     from lser.online import Recommender, Settings
+    from lser.online.folder_store import FolderShelf
     from lser.online.learning import Learning
     from lser.online.sqlite_reader import SqliteReader
 
@@ -247,7 +250,7 @@ def learner_speed(scratch, pages=1_500):
 
     def online():
         reader = SqliteReader(folder)
-        learning = Learning(folder, reader, Nowhere())
+        learning = Learning(FolderShelf(folder), reader, Nowhere())
         learning.step(600)
         updates, began = learning.learners["lser-ddpg"].updates, time.perf_counter()
         while learning.step(2_000):
@@ -283,7 +286,7 @@ def memory(scratch, decisions):
         part, done = max(decisions // 10, 1), 0
         while done < decisions:
             for _ in range(part // 200 or 1):
-                entries = [shop.desk.decision(f"u{(done + n) % 20_000}") for n in range(200)]
+                entries = [shop.desk.decision(f"u{(done + n) % 20_000}").entry for n in range(200)]
                 shop.log.append(*entries)
                 done += 200
             text = Path("/proc/self/statm").read_text()

@@ -57,7 +57,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str: 
     ``@fields module.Class`` becomes the fields of a class and their comments, ``@block name`` a
     block of the results.
     """
-    markdown = re.sub(r"^@block (\w+)$", lambda found: _block(found[1]), markdown, flags=re.M)
+    up = "../" * page.file.src_uri.count("/")
+    markdown = re.sub(r"^@block (\w+)$", lambda found: _block(found[1], up), markdown, flags=re.M)
     return re.sub(r"^@fields ([\w.]+)$", lambda found: _fields(found[1]), markdown, flags=re.M)
 
 
@@ -77,8 +78,11 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:  #
     return FORMULA.sub(drawn, content)
 
 
-def _block(name: str) -> str:
-    """What stands between the markers of ``name`` in the results, or on the front page."""
+def _block(name: str, up: str) -> str:
+    """What stands between the markers of ``name`` in the results, or on the front page.
+
+    `up` leads from the page that shows it to the site's root.
+    """
     text = (ROOT / "results" / "README.md").read_text()
     if name == "results":
         text = (ROOT / "README.md").read_text().replace("](results/README.md)", "](results.md)")
@@ -86,7 +90,7 @@ def _block(name: str) -> str:
     inside = text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
     if not inside:
         raise ValueError(f"results/README.md has no block {name!r}")
-    return inside.replace("](figures/", f"]({FIGURES}/").strip()
+    return inside.replace("](figures/", f"]({up}{FIGURES}/").strip()
 
 
 def _fields(path: str) -> str:

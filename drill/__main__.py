@@ -13,6 +13,11 @@ from typing import NamedTuple
 
 from drill import faults
 
+try:
+    from drill import online
+except ModuleNotFoundError as error:  # the extra online is not installed
+    online, missing = None, error
+
 
 class Part(NamedTuple):
     """A kind of fault: what is done, and how often in the long and in the short version."""
@@ -24,25 +29,44 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("kills during a save", faults.kill_saves, 120, 6),
-    Part("kills during training", faults.kill_training, 60, 2),
-    Part("kills of a study and its parent", faults.kill_studies, 24, 0),
-    Part("damaged files", faults.damage_files, 2_000, 200),
-    Part("forged files", faults.forge_files, 500, 100),
+    Part("kills during a save", faults.kill_saves, 130, 6),
+    Part("kills during training", faults.kill_training, 62, 2),
+    Part("kills of a study and its parent", faults.kill_studies, 9, 1),
+    Part("damaged files", faults.damage_files, 2_000, 150),
+    Part("forged files", faults.forge_files, 500, 50),
     Part("full disks", faults.fill_disks, 60, 8),
     Part("failed allocations", faults.fail_allocations, 400, 60),
-    Part("two owners of a record", faults.two_owners, 20, 2),
-    Part("power lost by dropped writes", faults.drop_writes, 40, 4),
+    Part("two owners of a record", faults.two_owners, 20, 1),
+    Part("power lost by dropped writes", faults.drop_writes, 40, 3),
     Part("jumps of the clock", faults.jump_clock, 10, 1),
+)
+
+
+ONLINE = (
+    ()
+    if online is None
+    else (
+        Part("kills of server and learner", online.kill_service, 100, 0),
+        Part("kills of machines over PostgreSQL", online.kill_machines, 100, 0),
+        Part("full disks under the service", online.fill_service, 20, 0),
+        Part("locked logs under the service", online.lock_service, 20, 0),
+        Part("jumps of the service's clock", online.jump_clocks, 10, 0),
+        Part("malformed requests", online.fuzz_service, 10_000, 0),
+    )
 )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m drill", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a minute instead of ten")
+    parser.add_argument("--only", metavar="WORD", help="the parts with this word in their name")
     options = parser.parse_args()
+    if online is None:
+        print(f"left out: the online service ({missing})")
     harm = 0
-    for part in PARTS:
+    for part in (*PARTS, *ONLINE):
+        if options.only and options.only not in part.name:
+            continue
         count = part.short if options.short else part.long
         if not count:
             continue

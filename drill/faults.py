@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import functools
 import json
 import os
 import pickle
@@ -19,12 +18,14 @@ from unittest import mock
 
 import numpy as np
 
-from drill import samples
+from drill import samples, workers
 from drill.forge import damaged, forged
+from drill.power import Disk
+from drill.workers import Worker
 from lser import files
 from lser.catalogue import MEMORIES
 from lser.experiments import recording, records
-from lser.experiments.owner import owned
+from lser.experiments.owner import OWNER, owned
 from lser.experiments.run import CHECKPOINTS, Run, run
 from lser.replay import load_replay
 from lser.testing import subject
@@ -38,25 +39,15 @@ ENVIRONMENT = {
 }
 
 
-def worker(name: str, *arguments: str) -> "subprocess.Popen[str]":
-    """A process that does one thing of `drill.workers`."""
-    command = [sys.executable, "-m", "drill.workers", name, *arguments]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(
-        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=quiet, text=True
-    )
-
-
 def kill_saves(folder: Path, count: int) -> Count:
     """SIGKILL a process that saves a memory over and over: the file is of one save or the next."""
     broken, chance = [], random.Random(1)
     path = folder / "memory.lser"
     for number in range(count):
-        with worker("save", str(path)) as process:
-            assert process.stdout is not None
+        with Worker(workers.save, str(path)) as process:
             process.stdout.readline()  # it has saved once
             time.sleep(chance.uniform(0, 0.05))
-            process.kill()
+            process.send_signal(signal.SIGKILL)
         memory = load_replay(path)
         rewards = {float(r) for r in memory.store.rows[:, memory.store.layout.reward]}
         if len(rewards) != 1:
@@ -74,18 +65,17 @@ def outcome(folder: Path) -> tuple[bytes, bytes]:
 def kill_training(folder: Path, count: int) -> Count:
     """SIGKILL runs after a checkpoint of their own, and let them go on."""
     chance, broken, kills = random.Random(2), [], 0
-    sessions = 3000
-    plain = {"sessions": sessions, "evaluate_every": 500}
+    plain = {"sessions": 3000 if count > 10 else 600, "evaluate_every": 500}
     run(samples.experiment(**plain), folder / "whole")
     while kills < count:
         killed = folder / f"killed{kills}"
         lives = 0
         while lives < 6 and kills < count:
             before = _marks(killed)
-            with worker("train", str(killed), json.dumps(plain)) as process:
+            with Worker(workers.train, str(killed), json.dumps(plain)) as process:
                 _wait(lambda b=before, k=killed, p=process: _marks(k) != b or p.poll() is not None)
                 time.sleep(chance.uniform(0, 0.15))
-                process.kill()
+                process.send_signal(signal.SIGKILL)
             lives, kills = lives + 1, kills + 1
             if records.read(killed).status == "done":
                 break
@@ -101,31 +91,44 @@ def _marks(folder: Path) -> list[str]:
 
 
 def kill_studies(folder: Path, count: int) -> Count:
-    """Kill a study, with SIGKILL or SIGTERM: its workers end, and the same command completes it."""
-    broken, kills, plain = [], 0, {"sessions": 1500, "evaluate_every": 500}
+    """Kill a study or one of its workers: what is left ends, and the same command completes it."""
+    broken, kills, plain = [], 0, {"sessions": 1000, "evaluate_every": 500}
     for seed in (0, 1):
         run(samples.experiment(seed=seed, **plain), folder / "whole" / str(seed))
     while kills < count:
         out = folder / f"study{kills}"
-        for number in (signal.SIGKILL, signal.SIGTERM):
-            with worker("study", str(out), json.dumps(plain)) as process:
-                _wait(lambda o=out: len(list(o.rglob("progress.json"))) == 2)
-                process.send_signal(number)
+        for whom in ("parent", "parent, asked", "worker")[: count - kills]:
+            with Worker(workers.study, str(out), json.dumps(plain)) as process:
+                _wait(lambda o=out, p=process: _at_work(o) or p.poll() is not None)
+                if whom == "worker":
+                    _kill_owner(_at_work(out))
+                else:
+                    process.send_signal(signal.SIGKILL if whom == "parent" else signal.SIGTERM)
             kills += 1
             folders = [path.parent for path in out.rglob("experiment.json")]
             try:
                 _wait(lambda f=folders: not any(map(owned, f)), 30)
             except TimeoutError:
                 broken.append(f"{out.name}: a worker outlives its study")
-            for path in out.rglob("progress.json"):
-                path.unlink()
-        with worker("study", str(out), json.dumps(plain)) as process:
+        with Worker(workers.study, str(out), json.dumps(plain)) as process:
             code = process.wait()
         for seed in (0, 1):
             (found,) = out.rglob(f"*seed{seed}*")
             if code or outcome(found) != outcome(folder / "whole" / str(seed)):
                 broken.append(f"{found.name}: another outcome, or exit {code}")
     return kills, broken
+
+
+def _at_work(out: Path) -> list[Path]:
+    """The records under `out` that a process writes to."""
+    return [path.parent for path in out.rglob("progress.json") if owned(path.parent)]
+
+
+def _kill_owner(folders: list[Path]) -> None:
+    """Kill the process that has the first of these records."""
+    for folder in folders[:1]:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            os.kill(json.loads((folder / OWNER).read_text())["pid"], signal.SIGKILL)
 
 
 def damage_files(folder: Path, count: int) -> Count:
@@ -239,7 +242,7 @@ def two_owners(folder: Path, count: int) -> Count:
     run(samples.experiment(**plain), folder / "whole")
     for number in range(count):
         shared = str(folder / f"shared{number}")
-        pair = [worker("train", shared, json.dumps(plain)) for _ in range(2)]
+        pair = [Worker(workers.train, shared, json.dumps(plain)) for _ in range(2)]
         codes = []
         for process in pair:
             with process:
@@ -251,33 +254,26 @@ def two_owners(folder: Path, count: int) -> Count:
 
 def drop_writes(folder: Path, count: int) -> Count:
     """Lose what was not synced when the power goes: the record goes on and ends the same."""
-    chance, broken = random.Random(7), []
-    run(samples.experiment(), folder / "whole")
+    chance, broken, lost = random.Random(7), [], 0
+    small = samples.experiment(sessions=14, evaluate_every=4)
+    run(small, folder / "whole")
     for number in range(count):
-        lost = folder / f"lost{number}"
-        stop_at = chance.randrange(8, 36)
-        synced: dict[Path, bytes] = {}
-        watched = functools.partial(_keep, os.replace, synced)
-        with mock.patch.object(os, "replace", watched):
-            under_way = Run(samples.experiment(), lost, checkpoint_seconds=0)
+        disk, record = Disk(), folder / f"lost{number}"
+        with disk.watched():
+            under_way = Run(small, record, checkpoint_seconds=0)
+            under_way.recorder.fail = lambda _: None  # nobody is there to write that
             with contextlib.suppress(_Stop):
-                under_way.go(_stopper(stop_at))
-        for path in lost.rglob("*.json*"):  # what was only written may be empty, or gone
-            if path not in synced or path.read_bytes() != synced[path]:
-                kept = synced.get(path, b"")
-                path.write_bytes(kept if chance.random() < 0.5 else kept[: len(kept) // 2])
-                if path.name == "experiment.json":
-                    path.write_bytes(kept)
-        run(samples.experiment(), lost)
-        if outcome(lost) != outcome(folder / "whole"):
+                under_way.go(_stopper(chance.randrange(1, 17)))
+        lost += disk.lose(record, chance)
+        try:
+            if records.read(record).status != "done":
+                run(small, record)
+        except (ValueError, OSError) as error:
+            broken.append(f"run {number}: {error}")
+            continue
+        if outcome(record) != outcome(folder / "whole"):
             broken.append(f"run {number}: another outcome after a loss of power")
-    return count, broken
-
-
-def _keep(real: Any, synced: dict[Path, bytes], source: Any, target: Any) -> None:
-    real(source, target)
-    if Path(target).suffix in (".json", ".jsonl") and Path(target).name != "progress.json":
-        synced[Path(target)] = Path(target).read_bytes()
+    return count, broken if lost > count // 2 else [*broken, f"only {lost} files were lost"]
 
 
 class _Stop(Exception):

@@ -43,7 +43,7 @@ def use(memory: Any, count: int, seed: int = 1) -> None:
 def experiment(**changes: Any) -> Any:
     """A run of a second or so."""
     sizes = {"sessions": 40, "evaluate_every": 20, "evaluate_sessions": 5, "final_sessions": 10}
-    base = preset("bazaar", "lser", scale="quick")
+    base = preset("bazaar", "lser", "ddpg", scale="quick")
     agent = replace(base.agent, hidden=(8, 8))
     small = {"users": 2, "batch_size": 8, "capacity": 100, "agent": agent}
     return replace(base, **{**small, **sizes, **changes})

@@ -1,8 +1,10 @@
-"""What is killed: ``python -m drill.workers save|train|study ...``."""
+"""What is killed: processes that save, train or run a study, forked from one that has it loaded."""
 
 import json
-import sys
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn, Self
 
 import numpy as np
 
@@ -42,6 +44,51 @@ def study(out: str, changes: str) -> int:
         return 130
 
 
-if __name__ == "__main__":
-    work = {"save": save, "train": train, "study": study}[sys.argv[1]]
-    sys.exit(work(*sys.argv[2:]))
+class Worker:
+    """A process of its own that does one of the above; its exit code is what that returns, or 1."""
+
+    def __init__(self, work: Callable[..., int], *arguments: str) -> None:
+        read, write = os.pipe()
+        self.pid, self._code = os.fork(), -1000
+        if self.pid == 0:
+            _be(work, arguments, write)
+        os.close(write)
+        self.stdout = os.fdopen(read)
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self._ended(os.WNOHANG)
+
+    def wait(self) -> int:
+        """The exit code, when it has ended."""
+        return self._ended(0) or 0
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it is still there."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _ended(self, options: int) -> int | None:
+        if self._code == -1000:
+            pid, status = os.waitpid(self.pid, options)
+            if pid == 0:
+                return None
+            self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.wait()
+        self.stdout.close()
+
+
+def _be(work: Callable[..., int], arguments: tuple[str, ...], output: int) -> NoReturn:
+    code = 1
+    try:
+        os.dup2(output, 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        code = work(*arguments)
+    finally:
+        os._exit(code)

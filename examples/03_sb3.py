@@ -33,7 +33,7 @@ model = DDPG(
     policy_kwargs={"net_arch": [64, 64]},
     action_noise=NormalActionNoise(np.zeros(shape), np.full(shape, 0.3)),
     replay_buffer_class=MemoryReplayBuffer,
-    replay_buffer_kwargs={"memory": "lser", "bits": 6, "greedy": 0.9},
+    replay_buffer_kwargs={"memory": "lser-steady", "bits": 6, "greedy": 0.5},
     seed=0,
 )
 

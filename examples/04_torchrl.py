@@ -30,7 +30,7 @@ loss = DDPGLoss(actor, critic, delay_actor=True, delay_value=True)
 loss.make_value_estimator(gamma=0.9)
 targets, optim = SoftUpdate(loss, tau=0.01), torch.optim.Adam(loss.parameters(), 1e-3)
 
-sampler, writer = memory_pair("lser", 100_000, width, bits=6, greedy=0.9)
+sampler, writer = memory_pair("lser-steady", 100_000, width, bits=6, greedy=0.5)
 storage = LazyTensorStorage(100_000)
 rb = TensorDictReplayBuffer(storage=storage, sampler=sampler, writer=writer, batch_size=64)
 

@@ -34,7 +34,7 @@ policy = ContinuousDeterministicPolicy(actor=actor, action_space=space, explorat
 ddpg = DDPG(policy=policy, policy_optim=adam, critic=critic, critic_optim=adam, gamma=0.9, tau=0.01)
 
 users = DummyVectorEnv([make] * 4)
-buffer = MemoryReplayBuffer("lser", 100_000, buffer_num=4, bits=6, greedy=0.9)
+buffer = MemoryReplayBuffer("lser-steady", 100_000, buffer_num=4, bits=6, greedy=0.5)
 collector = QueryCollector(ddpg, users, buffer, exploration_noise=True)  # asks for whom we serve
 collector.reset()
 collector.collect(n_step=100, random=True)

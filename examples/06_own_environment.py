@@ -35,12 +35,14 @@ rng = np.random.default_rng(0)
 taste, shown = rng.uniform(-1, 1, (2, 2_000, 4)).astype(np.float32)
 read = ((taste * shown).sum(axis=1) > 0.5).astype(np.float32)
 left = rng.random(2_000) < 0.2
-replay = lser.LocalityReplay(20_000, 4, 4, bits=6, seed=0)
+steady = {"greedy_per": "item", "random_from": "memory", "newest": 8}  # as `lser-steady` has it
+replay = lser.LocalityReplay(20_000, 4, 4, bits=6, greedy=0.5, **steady, seed=0)
 replay.extend(taste, shown, read, taste, left, np.zeros(2_000, bool))
 
 # Today's readers, eight at a time: the agent learns from the log and from what they do.
 desk = gym.vector.SyncVectorEnv([NewsDesk] * 8)
-agent = lser.DDPG(4, desk.single_action_space, actor_lr=1e-3, tau=0.01, discount=0.5, seed=0)
+knobs = {"actor_lr": 1e-3, "tau": 0.01, "discount": 0.5, "value_bound": "auto"}
+agent = lser.DDPG(4, desk.single_action_space, **knobs, seed=0)
 judges = gym.vector.SyncVectorEnv([NewsDesk] * 50)
 print(f"read before: {lser.evaluate(agent, judges, sessions=200, seed=9).metric:.2f} a page")
 for step in lser.train(desk, agent, replay, horizon="session"):

@@ -37,17 +37,23 @@ class Session(NamedTuple):
 class StandIn:
     """A stand-in for the release's environment: torch on a single row, one user after another."""
 
-    def __init__(self) -> None:
-        folder = find_weights()
-        self.networks = [self._network(folder / name, sizes) for name, sizes in LAYERS.items()]
+    def __init__(self, tensors: list[dict[str, torch.Tensor]] | None = None) -> None:
+        """The released networks, or those of `tensors`, one dict a network."""
+        if tensors is None:
+            folder = find_weights()
+            tensors = [torch.load(folder / name, weights_only=True) for name in LAYERS]
+        self.networks = [
+            self._network(found, sizes)
+            for found, sizes in zip(tensors, LAYERS.values(), strict=True)
+        ]
 
     @staticmethod
-    def _network(path: Any, sizes: tuple[int, ...]) -> torch.nn.Sequential:
+    def _network(tensors: dict[str, torch.Tensor], sizes: tuple[int, ...]) -> torch.nn.Sequential:
         layers: list[torch.nn.Module] = []
         for before, after in pairwise(sizes):
             layers += [torch.nn.Linear(before, after), torch.nn.LeakyReLU()]
         network = torch.nn.Sequential(*layers[:-1])
-        network.load_state_dict(torch.load(path, weights_only=True))
+        network.load_state_dict(tensors)
         return network
 
     def seed(self, seed: int) -> None:
@@ -112,7 +118,12 @@ def original_step_rate(seconds: float = 2.0) -> float:
 def original_sessions(count: int, seed: int, act: Callable[[], Array]) -> list[Session]:
     """Whole sessions on the original."""
     torch.manual_seed(seed)
-    env, sessions = original(), []
+    return sessions_of(original(), count, act)
+
+
+def sessions_of(env: Any, count: int, act: Callable[[], Array]) -> list[Session]:
+    """Whole sessions on `env`."""
+    sessions = []
     for _ in range(count):
         env.reset()
         clicks, pages, done = 0, 0, False

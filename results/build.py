@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import locality_page
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import ANSWER, first_screen, headline, history, notes
 from speed import short_speed, speed
@@ -166,6 +167,8 @@ def readmes() -> dict[Path, str]:
         "course": course,
         "contrast": contrast,
         "tuning": tuning,
+        "locality": locality_page.block,
+        "locality_tables": locality_page.tables,
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())
@@ -189,6 +192,9 @@ def main() -> None:
     for path, text in texts.items():
         path.write_text(text)
     (RESULTS / "figures").mkdir(exist_ok=True)
+    (report.parent / "figures" / f"{locality_page.NAME}.svg").write_text(
+        locality_page.picture().svg
+    )
     for name in sorted({name for text in texts.values() for name in SHOWN.findall(text)}):
         shutil.copyfile(report.parent / "figures" / name, RESULTS / "figures" / name)
     print(report)

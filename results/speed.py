@@ -77,6 +77,27 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 for library, row in data.items()
                 if "ratio" in row
             ]
+        case "rllib":
+            return [
+                "| environment steps by processor time of RLlib's SAC with LSER, beside its "
+                f"EpisodeReplayBuffer | {data['buffers']['LSER']['ratio']:.2f}x"
+                f"{'' if data['met'] else ' (missed)'} | {data['target']}x |"
+            ]
+        case "shards":
+            return shard_rows(data)
+        case "ray":
+            found = data["study"]
+            return [
+                f"| wall time of a study on Ray beside processes, {found['cores']} cores "
+                f"| {found['wall_ratio']:.2f}x{'' if found['wall_ratio_met'] else ' (missed)'} "
+                "| 1.1x at most |"
+            ]
+        case "feeders":
+            return [
+                f"| updates/s of a learner that {data['feeders']} feeder feeds, beside alone "
+                f"| {data['wall_ratio']:.2f}x{'' if data['wall_ratio_met'] else ' (missed)'} "
+                "| .9x |"
+            ]
         case "fleet":
             device, cpu = data["device"], data["cpu"]
             return [
@@ -90,3 +111,22 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 f"| {cpu['fleet_is_faster_by']:.2f}x (missed) | 1.5x |"
             ]
     raise ValueError(f"no rows for benchmark {name!r}")
+
+
+def shard_rows(data: Any) -> list[str]:
+    """The rows of the sharded memory: beside dm-reverb, and its balance."""
+    asked, ratios = data["targets"], data["speed"]["ratios"]
+    names = {"push": "transitions stored per second", "sample": "batches of 128 drawn ahead"}
+    rows = [
+        f"| {names[what]}, two shards beside dm-reverb | {ratios[what]:.2f}x"
+        f"{'' if ratios[what] >= asked[what] else ' (missed)'} | {asked[what]:g}x |"
+        for what in names
+    ]
+    for label, row in data["balance"].items():
+        load, most = row["busiest"]["chosen 8"], asked["busiest"]
+        bound = f"{most:g} at most" if "standardised" in label else ""
+        missed = " (missed)" if bound and load > most else ""
+        rows.append(
+            f"| busiest of 8 shards beside the mean, {label} | {load:.2f}{missed} | {bound} |"
+        )
+    return rows

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from locality_page import reading as locality
 from scipy.stats import fisher_exact
 
 from lser.report.findings import Finding, StudyFindings, Versus, between
@@ -25,6 +26,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         headline(taobao, studies),
         steadiness(taobao),
         carried(taobao, studies),
+        locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),

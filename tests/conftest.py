@@ -1,20 +1,31 @@
-"""Shared fixtures: where the reference data lies, and one thread per process."""
+"""Shared fixtures: where the reference data lies, and one thread per process.
+
+The large golden set of the original simulators lies outside this repository. Where it is absent,
+tests use the small one in tests/golden/originals, which ``python -m parity record`` wrote.
+"""
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Ray reads these when it is imported: its clusters here ask for a token, and tell nobody of it
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("LSER_SHARED", ROOT.parent / "shared"))
 
 
+RECORDED = ROOT / "tests" / "golden" / "originals"
+GOLDEN = SHARED / "golden" if (SHARED / "golden").is_dir() else RECORDED
+
+
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The folder with data from the original simulators."""
-    folder = SHARED / "golden"
-    if not folder.is_dir():
-        pytest.skip(f"reference data not found at {folder}; set LSER_SHARED")
-    return folder
+    return GOLDEN

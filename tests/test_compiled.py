@@ -228,7 +228,7 @@ logging.basicConfig(stream=sys.stdout, format="%(message)s")
 from lser import caller
 caller.twice(3.0), caller.twice(3)
 """
-    assert run(copy, code) == "compiling with Numba: once, then cached on disk"
+    assert run(copy, code) == "compiling a part with Numba: once for each part, then cached on disk"
     assert not run(copy, code), "nothing is compiled the second time"
 
 
@@ -242,3 +242,14 @@ def test_an_edit_of_settings_compiles_no_memory_anew():
     assert len(kernels) > 10
     settings = "lser.replay.memories.params"
     assert [name for name in kernels if settings in compiled.sources_of(name)] == []
+
+
+def test_one_of_many_processes_does_not_announce_it(copy):
+    code = """
+import logging, multiprocessing, sys
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+from lser import caller
+multiprocessing.parent_process = object
+caller.twice(3.0)
+"""
+    assert run(copy, code) == ""

@@ -107,3 +107,14 @@ def test_every_command_and_study_is_on_the_page_of_the_command_line():
 
 def test_every_memory_is_named_where_its_numbers_are_explained():
     assert set(MEMORIES) <= named("metrics.md")
+
+
+def test_no_page_holds_what_a_merge_left():
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        *DOCS.rglob("*.md"),
+        *ROOT.glob("results/*.md"),
+    ]
+    marks = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
+    assert [str(page) for page in pages if marks.search(page.read_text())] == []

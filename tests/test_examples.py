@@ -9,7 +9,12 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("*.py"))
 TOY_SIZE = "300"  # steps, or whatever an example counts: its first argument
-NEEDS = {"sb3": "stable_baselines3", "torchrl": "torchrl", "tianshou": "tianshou"}
+NEEDS = {
+    "sb3": "stable_baselines3",
+    "torchrl": "torchrl",
+    "tianshou": "tianshou",
+    "rllib": "tree",  # of dm_tree, which Ray alone does not need
+}
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ ALLOWED = {
     "training": ROOT | MIDDLE,
     "experiments": ROOT | MIDDLE | {"training"},
     "fleet": ROOT | MIDDLE | {"training", "experiments"},
-    "ray": ROOT | MIDDLE | {"training", "experiments"},
+    "ray": ROOT | MIDDLE | {"training", "experiments", "fleet"},
     "online": ROOT | MIDDLE | {"training", "experiments"},
     "report": {"types", "catalogue", "experiments"},
     "comparison": ROOT | MIDDLE | {"training", "experiments", "report"},

@@ -1,15 +1,19 @@
 """Limits: the container's memory, disks that are full, users who never come back."""
 
 import errno
+import gc
 import os
-from pathlib import Path
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from lser.catalogue import MEMORIES
 from lser.experiments import preflight
 from lser.replay import LocalityReplay, UniformReplay, load_replay
 from lser.testing import subject
+from lser.testing.subject import ACTION, OBSERVATION
 from lser.testing.traffic import Snapshot, blocks_of
 
 
@@ -50,17 +54,58 @@ def test_a_map_reserves_its_place_on_the_disk(tmp_path, monkeypatch):
     assert not (tmp_path / "more").exists()
 
 
+KILLED = """
+import sys, time
+import numpy as np
+from lser.catalogue import MEMORIES
+from lser.testing.traffic import blocks_of
+name, folder = sys.argv[1:]
+memory = MEMORIES[name].load()(40, 6, 3, storage="memmap", path=folder + "/rows")
+for block in blocks_of(np.random.default_rng(0), 9):
+    memory.extend(*block)
+memory.save(folder + "/memory.lser")
+print("saved", flush=True)
+for block in blocks_of(np.random.default_rng(1), 10**9):
+    memory.extend(*block)
+"""
+
+
+@pytest.mark.parametrize("name", ["uniform", "lser"])
+def test_a_map_reopens_after_a_kill(tmp_path, name):
+    script = KILLED.replace("40, 6, 3", f"40, {OBSERVATION}, {ACTION}")
+    command = [sys.executable, "-c", script, name, str(tmp_path)]
+    rows, saved = tmp_path / "rows", tmp_path / "memory.lser"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "saved\n"
+        with pytest.raises(ValueError, match="rows of a memory that is in use"):
+            load_replay(saved, rows_path=rows)
+        process.kill()
+    twin = MEMORIES[name].load()(40, OBSERVATION, ACTION)
+    for block in blocks_of(np.random.default_rng(0), 9):
+        twin.extend(*block)
+    back = load_replay(saved, rows_path=rows)
+    assert Snapshot(back).arrays.keys() == Snapshot(twin).arrays.keys()
+    for key, array in Snapshot(twin).arrays.items():
+        np.testing.assert_array_equal(Snapshot(back).arrays[key], array)
+    with pytest.raises(ValueError, match="rows of a memory that is in use"):
+        load_replay(saved, rows_path=rows)
+    del back
+    gc.collect()
+    rows.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="is no file of .* bytes for rows"):
+        load_replay(saved, rows_path=rows)
+    assert rows.read_bytes() == b"something else"
+
+
 @pytest.mark.parametrize("kind", [UniformReplay, LocalityReplay])
-def test_a_map_comes_back_in_parts_beside_the_rows_of_a_killed_process(tmp_path, kind):
+def test_a_map_comes_back_in_parts(tmp_path, kind):
     memory = kind(40, 4, 2, storage="memmap", path=tmp_path / "rows")
     for block in blocks_of(np.random.default_rng(0), 9):
         memory.extend(*block)
     memory.save(tmp_path / "memory.lser")
-    # the process dies here: its rows stay behind, and a new file takes their place
     with pytest.raises(ValueError, match=r"the rows need a new file \(what a memory held"):
-        load_replay(tmp_path / "memory.lser", rows_path=tmp_path / "rows")
-    Path(tmp_path / "rows").unlink()
-    back = load_replay(tmp_path / "memory.lser", rows_path=tmp_path / "rows")
+        kind(40, 4, 2, storage="memmap", path=tmp_path / "rows")
+    back = load_replay(tmp_path / "memory.lser", rows_path=tmp_path / "others")
     assert Snapshot(back) == Snapshot(memory)
 
 

@@ -49,7 +49,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
     plan = (BUILD.parent / "plan.md").read_text()
     rows = re.findall(r"^\| \*\*([A-J])\*\* \|.*\| (\d+) to \d+[^|]*\|[^|]*\|[^|]*\|$", plan, re.M)
     assert [name for name, _ in rows] == list("ABCDEFGHIJ")
-    planned = {"cure"}  # itself planned, on the seeds of all planned experiments
+    planned = {"cure", "demo", "locality"}  # themselves planned
     used = {run.seed for run in build.found() if run.study not in planned}
     assert all(int(first) > max(used) for _, first in rows)
 
@@ -58,3 +58,52 @@ def test_what_was_seen_before_is_listed(build):
     text = build.readmes()[build.RESULTS / "README.md"]
     for commit in ("7e60a29", "aacbab0", "4a9aa45", "a133c47"):
         assert commit in text
+
+
+@pytest.fixture(scope="module")
+def locality(build):
+    """The figures of D."""
+    import sys
+
+    return sys.modules["locality"]
+
+
+def test_a_share_of_the_possible_is_that_of_the_runs_own_world(locality):
+    run = next(run for run in locality._runs()[locality.PRIMARY[-1], "lser"].values())
+    world = run.experiment["simulator"]["world_seed"]
+    random, oracle = locality._scales()[0.005, 1.0, world]
+    assert world == run.seed % 3
+    assert locality.share(run, random) == 0
+    assert locality.share(run, oracle) == pytest.approx(1)
+
+
+def test_every_cell_of_the_map_has_equal_seeds_in_every_arm(locality):
+    for cell, gaps in locality.chart().items():
+        assert {found.seeds for found in gaps.values()} == {20 if cell in locality.PRIMARY else 10}
+
+
+def test_locality_pays_where_all_controls_are_beaten_and_costs_where_one_is_not(
+    locality, monkeypatch
+):
+    from lser.report.stats import Interval
+
+    def gaps(*means):
+        made = [
+            locality.Gap(Interval(m, m - 0.01, m + 0.01), 1e-9 if m else 0.5, 10) for m in means
+        ]
+        return dict(zip(locality.CONTROLS, made, strict=True))
+
+    first, second, third, fourth = locality.CELLS[:4]
+    found = {
+        first: gaps(0.1, 0.1, 0.1),
+        second: gaps(0.1, -0.1, 0.1),
+        third: gaps(0.1, 0.0, 0.1),
+        fourth: gaps(0.0, 0.0, -0.1),
+    }
+    monkeypatch.setattr(locality, "chart", lambda: found)
+    assert list(locality.verdicts().values()) == ["pays", "costs", "open", "costs"]
+
+
+def test_what_was_lost_is_said(build):
+    text = build.readmes()[build.RESULTS / "README.md"]
+    assert "paper regime (A), masked, seeds 100 to 109" in text

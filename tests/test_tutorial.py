@@ -37,6 +37,21 @@ def test_every_block_that_prints_has_its_output(tutorial):
     assert sum("print(" in code for code in blocks) == text.count("```text\n")
 
 
+SAID = {  # a verdict of the page's comparison, and what the text below it must say then
+    "ends clearly above uniform": "On this desk LSER wins",
+    "ends clearly below uniform": "On this desk LSER loses",
+    "is not separated from uniform": "On this desk the two cannot be told apart",
+}
+
+
+def test_the_text_says_what_its_comparison_found(tutorial):
+    text = tutorial.PAGE.read_text()
+    printed, below = re.search(r"```text\n(mine/NewsDesk.*?)```(.*?)```", text, re.DOTALL).groups()
+    found = " ".join(printed.split())
+    (wanted,) = (words for verdict, words in SAID.items() if verdict in found)
+    assert [words for words in SAID.values() if words in below] == [wanted]
+
+
 def test_numbers_and_leaders_may_differ_and_words_may_not():
     assert shape("CTR 0.25 [−0.1, +0.3]") == shape("CTR 0.31 [−0.2, −0.1]")
     assert shape("one") != shape("two")

@@ -1,10 +1,13 @@
 """Files of strangers: whatever they hold, loading them fails or works, and never more than that."""
 
 import contextlib
+import gzip
 import os
 import random
+import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -162,3 +165,30 @@ def test_any_command_line_is_answered_without_a_traceback(tmp_path_factory, caps
         with contextlib.suppress(SystemExit):
             main(words)
     capsys.readouterr()
+
+
+def test_a_packed_file_that_unpacks_to_too_much_is_damaged(tmp_path, monkeypatch):
+    whole = next(path for path in (ROOT / "results").glob("demo.jsonl.gz"))
+    assert {record.status for record in records.find(whole)} == {"done"}
+    monkeypatch.setattr(records, "MOST_PACKED", 1 << 20)
+    monkeypatch.setattr(records, "MOST_BYTES", 1 << 19)
+    monkeypatch.setattr(records, "MOST_RECORDS", 1000)
+    lines = {"line": b" " * (1 << 25), "lines": b"{}\n" * (1 << 16), "long": b"[1]" * (1 << 22)}
+    for name, text in lines.items():
+        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wb") as file:
+            file.write(text)
+    tracemalloc.start()
+    found = records.find(tmp_path)
+    assert [record.status for record in found] == ["damaged"] * 3
+    assert all("too large" in record.meta["error"] for record in found)
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
+
+
+def test_a_json_file_that_is_too_large_is_not_read(tmp_path):
+    folder = Path(shutil.copytree(GOLDEN / "4" / "record", tmp_path / "record"))
+    with (folder / "meta.json").open("ab") as file:
+        file.truncate(1 << 40)  # a hole of a terabyte
+    (record,) = records.find(tmp_path)
+    assert record.status == "damaged"
+    assert "too large" in record.meta["error"]

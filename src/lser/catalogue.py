@@ -40,7 +40,7 @@ class Entry:
     source: str = ""
     """Whom to cite."""
     needs: frozenset[str] = frozenset()
-    """Of query, td_errors, sessions, goals, files, items: what it is told and makes use of."""
+    """Of query, td_errors, sessions, goals, files, items, clicks: what it makes use of."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
@@ -281,17 +281,17 @@ AGENTS = Catalogue(
           knobs={"critic": "late-action", "norm_gain": "uniform", "noise_reset": False},
           settings="lser.agents.params:DDPGParams"),
     entry("click-model", "lser.agents.click_model:ClickModel", "click model",
-          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items"),
+          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items clicks"),
     entry("ridge", _RIDGE, "linear bandit", "ridge regression on observation x action, noise",
-          "Li et al. 2010", look=("#0072b2", "^")),
+          "Li et al. 2010", knobs={"pages": False}, look=("#0072b2", "^")),
     entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",
-          "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0},
+          "Agrawal & Goyal 2013", knobs={"noise": 0.0, "thompson": 1.0, "pages": False},
           look=("#009e73", "D")),
     entry("ridge-pages", _RIDGE, "bandit on pages",
           "the same as ridge on the mean vector of the page's items", _OURS, needs="items",
-          knobs={"pages": True, "ridge": 1.0}, look=("#3a9bd9", "v")),
+          knobs={"pages": True}, look=("#3a9bd9", "v")),
     entry("constant", _RIDGE, "best constant", "the one direction that earns most, for everybody",
-          _OURS, knobs={"contextual": False}, look=("#c88a00", "X")),
+          _OURS, knobs={"contextual": False, "pages": False}, look=("#c88a00", "X")),
     entry("popular", "lser.agents.simple:Popular", "popular",
           "the mean rewarded direction, for everybody", _OURS, look=("#cc79a7", "P")),
     entry("random", "lser.agents.simple:RandomAgent", "random", "uniformly random actions", _OURS,

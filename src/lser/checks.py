@@ -1,14 +1,15 @@
 """Checks on arguments, one set for all layers: the right value, or a ValueError that says why."""
 
+import dataclasses
 import math
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser.types import Bool, Float32, Float64, Int64
 
-Choice = TypeVar("Choice", bound=str)
+Choice = TypeVar("Choice")
 _FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
@@ -52,15 +53,48 @@ def check_number(
 
 def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
     """One of `choices`, or ValueError."""
-    for choice in choices:
-        if value == choice:
-            return choice
+    if isinstance(value, str | int | np.integer) and not isinstance(value, bool):
+        for choice in choices:
+            if value == choice:
+                return choice
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_fields(params: Any, *, largest: float = 1e9) -> None:
+    """Refuse fields of a dataclass that are not of their types; floats up to `largest` in size.
+
+    Only plain types are looked at: bool, int, float and Literal.
+    """
+    for field in dataclasses.fields(params):
+        value = getattr(params, field.name)
+        if field.type is bool:
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{field.name} must be True or False, got {value!r}")
+        elif field.type is int:
+            check_count(field.name, value, low=-(2**63), high=2**63 - 1)
+        elif field.type is float:
+            check_number(field.name, value, low=-largest, high=largest)
+        elif get_origin(field.type) is Literal:
+            check_choice(field.name, value, get_args(field.type))
+
+
+def as_array(value: ArrayLike) -> NDArray[Any]:
+    """`value` as an array; ValueError where entries are masked, or where it cannot be one."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError("some of its entries are masked")
+    try:
+        return np.asarray(value)
+    except RuntimeError as error:  # a tensor that requires its gradient
+        raise ValueError(str(error)) from None
 
 
 def check_feedback(ids: ArrayLike, td_errors: ArrayLike) -> tuple[Int64, Float64]:
     """Ids and finite TD errors of equal length, (n,) each, or ValueError."""
-    names, errors = np.asarray(ids), np.asarray(td_errors, dtype=np.float64)
+    names = _named("ids", ids)
+    try:
+        errors: Float64 = np.asarray(_named("td_errors", td_errors), dtype=np.float64)
+    except TypeError as error:
+        raise ValueError(f"td_errors is not an array of numbers: {error}") from None
     if names.ndim != 1 or (names.size and not np.issubdtype(names.dtype, np.integer)):
         raise ValueError(f"ids must be integers (n,), got shape {names.shape} of {names.dtype}")
     if errors.shape != names.shape:
@@ -70,11 +104,18 @@ def check_feedback(ids: ArrayLike, td_errors: ArrayLike) -> tuple[Int64, Float64
     return names.astype(np.int64), errors
 
 
+def _named(name: str, value: ArrayLike) -> NDArray[Any]:
+    try:
+        return as_array(value)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array: {error}") from None
+
+
 def plain_floats(value: ArrayLike) -> Float32:
     """`value` as a float32 array that a kernel takes as it is; nothing about it is checked."""
     if type(value) is np.ndarray and value.dtype is _FLOAT32 and value.flags.carray:
         return value
-    array = np.asarray(value)
+    array = as_array(value)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"expected real numbers, got {array.dtype}")
     with np.errstate(over="ignore"):
@@ -85,7 +126,7 @@ def plain_flags(value: ArrayLike) -> Bool:
     """`value` as a boolean array that a kernel takes as it is; ValueError if it is not boolean."""
     if type(value) is np.ndarray and value.dtype is _BOOL and value.flags.carray:
         return value
-    array = np.array(value, order="C")
+    array = np.array(as_array(value), order="C")
     if array.dtype is not _BOOL:
         raise ValueError(f"expected booleans, got {array.dtype}")
     return array
@@ -110,9 +151,9 @@ def as_floats(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Flo
     return array
 
 
-def as_flags(name: str, value: ArrayLike, count: int) -> Bool:
+def as_flags(name: str, value: ArrayLike, count: int | None) -> Bool:
     """`value` as `count` booleans; numbers must be 0 or 1."""
-    array = np.asarray(value)
+    array = _named(name, value)
     check_shape(name, array, (count,))
     if array.dtype == np.bool_:
         return array

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from lser.catalogue import MEMORIES, nearest
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
-from lser.experiments.presets import lasting, preset
+from lser.experiments.presets import lasting, preset, steady
 from lser.experiments.ready import check
 from lser.experiments.study import Here, Job, Map, Processes, finished, job_for
 from lser.report import Table, closing, demo_page
@@ -67,25 +66,31 @@ class Comparison:
 def compare(
     *arms: str | Experiment,
     on: str = "bazaar",
-    agents: Sequence[str] = ("ddpg",),
+    agents: Sequence[str] = (),
+    cure: bool = False,
     sessions: int | None = None,
     seeds: int = 5,
     against: str = "",
     out: Path | str = "runs",
     workers: int = 1,
+    engine: Map | None = None,
 ) -> Comparison:
     """Train every arm on the same users and settings, seed by seed, and say what it shows.
 
     An arm is the name of a memory, ``module:Class`` of one of your own, or an `Experiment` with a
-    label; `on` is a simulator's name, ``module:Class`` or a Gymnasium id. The runs leave records
-    under `out`; those that are finished are not repeated. With one worker everything happens in
-    this process; with more, or 0 for all cores, runs go to processes of their own, which must be
-    able to import what is named (and a script needs its ``if __name__ == "__main__":``).
+    label; `on` is a simulator's name, ``module:Class`` or a Gymnasium id. Without `agents` it is
+    the one that learns most there. `cure` gives every arm what `lser-steady` has, so that like is
+    compared with like (`lser.preset`). The runs leave records under `out`; those that are finished
+    are not repeated. With one worker everything happens in this process; with more, or 0 for all
+    cores, runs go to processes of their own, which must be able to import what is named (and a
+    script needs its ``if __name__ == "__main__":``). An `engine` takes the runs elsewhere, as
+    ``lser.ray.RayRuns("host:6379")`` does to a cluster.
     """
-    runs = plan(arms, on=on, agents=agents, sessions=sessions, seeds=seeds)
+    runs = plan(arms, on=on, agents=agents, cure=cure, sessions=sessions, seeds=seeds)
     check(runs, out)
     jobs = [job_for(run, Path(out), "lser.compare") for run in runs]
-    pool: Map = Here() if workers == 1 else Processes(workers) if workers > 0 else Processes()
+    local: Map = Here() if workers == 1 else Processes(workers) if workers > 0 else Processes()
+    pool = engine or local
     waiting = [job for job in jobs if not finished(job)]
     failed = [done.job for done in pool.run(waiting, started=_quiet) if not done.ok]
     if failed:
@@ -99,20 +104,23 @@ def plan(
     arms: Sequence[str | Experiment],
     *,
     on: str = "bazaar",
-    agents: Sequence[str] = ("ddpg",),
+    agents: Sequence[str] = (),
+    cure: bool = False,
     sessions: int | None = None,
     seeds: int = 5,
 ) -> list[Experiment]:
     """Every run of a comparison, all arms of a seed before the next seed."""
     if not arms:
         raise ValueError("arms is empty: name at least one memory, such as lser uniform")
-    if not agents:
-        raise ValueError("agents is empty: name at least one, such as ddpg")
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     if sessions is not None and sessions < 1:
         raise ValueError(f"sessions must be at least 1, got {sessions}")
-    cells = [_cell(arm, on, agent, sessions, len(agents) > 1) for arm in arms for agent in agents]
+    cells = [
+        _cell(arm, on, agent, sessions, with_agent=len(agents) > 1, cure=cure)
+        for arm in arms
+        for agent in agents or ("",)
+    ]
     labels = [cell.label for cell in cells]
     for label in labels:
         if labels.count(label) > 1:
@@ -121,13 +129,18 @@ def plan(
 
 
 def _cell(
-    arm: str | Experiment, on: str, agent: str, sessions: int | None, with_agent: bool
+    arm: str | Experiment,
+    on: str,
+    agent: str,
+    sessions: int | None,
+    *,
+    with_agent: bool,
+    cure: bool,
 ) -> Experiment:
     if isinstance(arm, Experiment):
-        run, label = arm, arm.label or arm.names[1]
+        run, label = steady(arm) if cure else arm, arm.label or arm.names[1]
     else:
-        scale: Any = "quick"
-        run = preset(on, arm, agent, scale=scale)
+        run = preset(on, arm, agent, scale="quick", cure=cure)
         label = arm if arm in MEMORIES else MEMORIES[arm].title
         label = f"{label} with {agent}" if with_agent else label
     run = lasting(run, sessions) if sessions else run

@@ -11,6 +11,7 @@ more than inserting a transition: `record_at` and `view_of` make a record and ar
 
 import hashlib
 import logging
+import multiprocessing
 import re
 import sys
 from collections.abc import Callable
@@ -173,9 +174,11 @@ class _Announcer(event.Listener):
         function = getattr(event.data.get("dispatcher"), "py_func", None)
         if self.said or not getattr(function, "__module__", "").startswith("lser."):
             return
+        if self.cached and multiprocessing.parent_process() is not None:
+            return  # one of many: each would say it
         self.said = True
         if self.cached:
-            _log.warning("compiling with Numba: once, then cached on disk")
+            _log.warning("compiling a part with Numba: once for each part, then cached on disk")
         else:
             _log.warning(
                 "compiling with Numba at every start, as its cache cannot be written: "

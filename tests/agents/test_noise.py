@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lser.agents.noise import Noise
+from lser.agents import DDPG, SAC, TD3
+from lser.agents.noise import Noise, WeightNoise
 
 
 def noise(theta: float = 0.15, sigma: float = 0.2, scale: float = 0.1, dim: int = 2) -> Noise:
@@ -57,3 +58,54 @@ def test_a_wrong_number_of_sessions_is_refused() -> None:
 def test_impossible_noise_is_refused(knobs: tuple[float, float, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         noise(*knobs)
+
+
+def weight_noise(scale: float = 0.5) -> WeightNoise:
+    return WeightNoise(6, 2, scale, rng=np.random.default_rng(0))
+
+
+def test_a_layer_is_one_function_of_the_observation_until_its_session_ends() -> None:
+    layers, seen = weight_noise(), np.random.default_rng(1).normal(size=(3, 6)).astype(np.float32)
+    first = layers.sample(seen)
+    np.testing.assert_array_equal(layers.sample(seen), first)
+    np.testing.assert_allclose(layers.sample(7 * seen), first, rtol=1e-4)  # by direction
+    layers.reset(np.array([False, True, False]))
+    again = layers.sample(seen)
+    assert (again == first).all(axis=1).tolist() == [True, False, True]
+
+
+def test_its_deviation_over_layers_is_the_scale() -> None:
+    seen = np.random.default_rng(1).normal(size=(20_000, 6)).astype(np.float32)
+    assert weight_noise(0.5).sample(seen).std() == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("make", [DDPG, TD3])
+def test_exploration_in_parameters_moves_actions_alone_and_is_saved(make: type) -> None:
+    bounds, quiet = (-np.ones(2), np.ones(2)), {"noise_scale": 0.0, "hidden": (8,)}
+    agent = make(6, *bounds, weight_noise=0.3, **quiet)
+    seen = np.random.default_rng(1).normal(size=(3, 6)).astype(np.float32)
+    plain, moved = agent.act(seen), agent.act(seen, explore=True)
+    assert (plain == make(6, *bounds, **quiet).act(seen)).all()
+    assert (plain != moved).any()
+    np.testing.assert_array_equal(agent.act(seen, explore=True), moved)
+    other = make(6, *bounds, weight_noise=0.3, **quiet)
+    other.load_state_dict(agent.state_dict())
+    np.testing.assert_array_equal(other.act(seen, explore=True), moved)
+    for one in (agent, other):
+        one.end_sessions(np.array([True, False, False]))
+    np.testing.assert_array_equal(agent.act(seen, explore=True), other.act(seen, explore=True))
+    agent.stop_exploring()
+    np.testing.assert_array_equal(agent.act(seen, explore=True), plain)
+
+
+def test_it_is_off_unless_asked_for_and_changes_no_other_draw() -> None:
+    bounds = -np.ones(2), np.ones(2)
+    seen = np.ones((3, 6), np.float32)
+    assert "weight_noise" not in DDPG(6, *bounds).state_dict()
+    with_it, without = DDPG(6, *bounds, weight_noise=1e-9), DDPG(6, *bounds)
+    expected = without.act(seen, explore=True)
+    np.testing.assert_allclose(with_it.act(seen, explore=True), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="weight_noise must not be negative, got -1"):
+        DDPG(6, *bounds, weight_noise=-1)
+    with pytest.raises(ValueError, match="unknown parameter 'weight_noise'"):
+        SAC(6, *bounds, weight_noise=1.0)

@@ -4,11 +4,14 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import sys
 import termios
+import time
 from typing import NamedTuple
 
+LONGEST = 300  # seconds of a command
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
@@ -17,16 +20,21 @@ class Seen(NamedTuple):
     lines: list[str]
 
 
-def seen(*arguments, columns=80, rows=50):
-    """Runs ``lser ARGUMENTS`` in a terminal; the screen's lines once it has ended."""
+def seen(*arguments, columns=80, rows=50, interrupt_at=None):
+    """Runs ``lser ARGUMENTS`` in a terminal; the screen's lines once it has ended.
+
+    Ctrl-C is pressed once the text `interrupt_at` has been written.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm"
         os.environ.pop("COLUMNS", None)
         os.execv(sys.executable, [sys.executable, "-m", "lser", *arguments])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    written = b""
+    written, started = b"", time.monotonic()
     while True:
+        if time.monotonic() - started > LONGEST:
+            os.kill(pid, signal.SIGKILL)
         try:
             part = os.read(terminal, 65536)
         except OSError:  # Linux: the other side is closed
@@ -34,6 +42,9 @@ def seen(*arguments, columns=80, rows=50):
         if not part:
             break
         written += part
+        if interrupt_at is not None and interrupt_at.encode() in written:
+            os.write(terminal, b"\x03")
+            interrupt_at = None
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
     return Seen(os.waitstatus_to_exitcode(status), screen(written.decode()))

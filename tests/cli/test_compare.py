@@ -41,7 +41,7 @@ def test_a_comparison_ends_with_its_verdict_table_and_page(compared):
     text = "\n".join(found.lines)
     assert [one for one in found.lines if len(one) > 80 and str(out) not in one] == []
     assert "LSER" in text
-    assert "minus uniform" in text
+    assert "difference: minus uniform" in " ".join(text.split())
     assert "over 2" in text
     assert "4 done, 0 running, 0 waiting, 100%" in text
     page = out / "compare" / "page" / "index.html"

@@ -7,6 +7,7 @@ import sys
 import pytest
 from terminal import screen, seen
 
+from lser.catalogue import AGENTS
 from lser.cli import main
 from lser.cli.display import line
 from lser.cli.watch import spark
@@ -53,6 +54,9 @@ def test_the_records_can_be_read_and_their_paths_copied(trained):
     [
         ["simulators"],
         ["memories"],
+        ["agents"],
+        ["compare", "--help"],
+        ["demo", "--help"],
         ["theory", "--angle", "20"],
         ["study", "bazaar-map", "--dry-run"],
         ["--help"],
@@ -64,6 +68,24 @@ def test_listings_fit(arguments, monkeypatch, tmp_path):
     assert found.code == 0
     assert fits(found) == []
     assert len(found.lines) > 5
+
+
+def test_every_agent_is_listed_with_its_title_and_what_it_needs():
+    text = "\n".join(seen("agents").lines)
+    assert [name for name in AGENTS if f"\n{name} " not in text] == []
+    whole = " ".join(text.split())
+    assert "DDPG: deterministic actor-critic" in whole
+    assert "the catalogue," in whole
+
+
+def test_an_interruption_ends_with_the_command_to_go_on_below_the_bar(tmp_path):
+    wanted = [*SMALL, "--sessions", "100000", "--evaluate-every", "100000", "--out", str(tmp_path)]
+    found = seen("train", "bazaar", "uniform", *wanted, interrupt_at="/100,000 sessions")
+    assert found.code == 130
+    (bar,) = (at for at, line in enumerate(found.lines) if "/100,000 sessions" in line)
+    (told,) = (at for at, line in enumerate(found.lines) if "stopped; continue with" in line)
+    assert told > bar
+    assert "lser resume" in found.lines[told]
 
 
 def test_the_listing_of_simulators_has_its_numbers(monkeypatch, tmp_path):

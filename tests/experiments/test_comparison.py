@@ -62,16 +62,29 @@ def test_agents_are_arms_too():
 
 
 def test_every_arm_has_the_simulator_s_settings_that_work():
-    (run,) = plan(["reward-top"], seeds=1)
+    (run,) = plan(["reward-top"], agents=["ddpg"], seeds=1)
     assert run.agent.noise_scale == 1.0
     assert (run.memory.bits, run.memory.fill) == (6, "uniform")
+
+
+def test_without_a_name_the_agent_is_the_one_that_learns_most():
+    assert [run.names[2] for run in plan(["uniform"], seeds=1)] == ["click-model"]
+    assert [run.names[2] for run in plan(["uniform"], on="Pendulum-v1", seeds=1)] == ["ddpg"]
+
+
+def test_the_cure_is_for_every_arm():
+    own = replace(lser.preset("bazaar", "per", "ddpg", scale="quick"), label="mine")
+    runs = plan(["lser", "uniform", own], agents=["ddpg"], cure=True, seeds=1)
+    assert [run.label for run in runs] == ["lser", "uniform", "mine"]
+    assert {run.memory.newest for run in runs} == {8}
+    assert {run.agent.value_bound for run in runs} == {"auto"}
+    assert runs[0].memory == lser.preset("bazaar", "lser-steady", "ddpg").memory
 
 
 @pytest.mark.parametrize(
     ("arms", "options", "message"),
     [
         ([], {}, "arms is empty"),
-        (["lser"], {"agents": ()}, "agents is empty"),
         (["lser"], {"seeds": 0}, "seeds must be at least 1, got 0"),
         (["lser"], {"sessions": 0}, "sessions must be at least 1, got 0"),
         (["lser", "lser"], {}, "'lser' is named twice"),

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.experiments.build import build
 from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
 from lser.experiments.presets import SCALES, preset
 from lser.experiments.studies import GROUPS, STUDIES, TUNING_SEEDS, plan
@@ -34,10 +35,10 @@ def test_settings_at_their_defaults_stay_out_of_the_hash():
 
 
 def test_a_record_of_before_a_setting_existed_is_read_with_its_default():
-    plain = to_json(preset("bazaar", "per"))
+    plain = to_json(preset("bazaar", "per", "ddpg"))
     del plain["memory"]["offset"]
     del plain["agent"]["value_bound"]
-    assert from_json(plain) == preset("bazaar", "per")
+    assert from_json(plain) == preset("bazaar", "per", "ddpg")
 
 
 @pytest.mark.parametrize("entry", MEMORIES.own.values(), ids=lambda entry: entry.name)
@@ -63,6 +64,19 @@ def test_agents_have_names(agent):
 def test_a_variant_keeps_its_name_when_a_knob_is_turned():
     assert MEMORIES.name_of(MEMORIES["lser-p"].params(bits=4)) == "lser-p"
     assert MEMORIES.name_of(MEMORIES["lser"].params(greedy=0.5)) == "lser"
+
+
+@pytest.mark.parametrize("knobs", [{"ridge": 3.0}, {"noise": 0.0, "thompson": 1.0}, {"noise": 2.0}])
+def test_a_bandit_on_pages_is_one_however_it_is_tuned(knobs):
+    assert AGENTS.name_of(AGENTS["ridge-pages"].params(**knobs)) == "ridge-pages"
+    run = preset("bazaar", "uniform", "ridge-pages", scale="quick")
+    made = build(replace(run, agent=replace(run.agent, **knobs)))
+    assert made.agent.items is not None  # it is told of the catalogue
+
+
+@pytest.mark.parametrize("name", AGENTS.own)
+def test_every_agent_s_settings_have_its_name(name):
+    assert AGENTS.name_of(AGENTS[name].params()) == name
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_a_memory_learns_to_recommend(memory, tmp_path):
         items=200, sparsity=RANDOM, state_dependence=0.25, demographics=(2, 3)
     )
     experiment = replace(
-        preset("bazaar", memory, scale="quick"),
+        preset("bazaar", memory, "ddpg", scale="quick"),
         simulator=world,
         agent=AGENTS["ddpg"].params(noise_scale=0.6, actor_lr=5e-4),
         sessions=250,

@@ -11,7 +11,7 @@ from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments import records
 from lser.experiments.build import build
 from lser.experiments.experiment import Experiment, from_json, to_json
-from lser.experiments.presets import learnable, preset, released, steady
+from lser.experiments.presets import lasting, learnable, preset, released, steady
 from lser.experiments.run import Run, run
 from lser.experiments.signals import Signals
 from lser.simulators.base import Metric
@@ -30,6 +30,35 @@ def test_lser_steady_is_lser_with_contrast_the_newest_and_bounded_values():
     assert (memory.greedy_per, memory.random_from, memory.newest) == ("item", "memory", 8)
     assert experiment.agent.value_bound == "auto"
     assert preset("virtual-taobao", "lser").agent.value_bound is None  # as printed
+
+
+def test_what_is_not_named_is_what_works():
+    assert preset().names == ("bazaar", "lser-steady", "click-model")
+    assert preset("virtual-taobao").names == ("virtual-taobao", "lser-steady", "ddpg")
+    assert preset("bazaar", "uniform").names == ("bazaar", "uniform", "click-model")
+    assert preset("bazaar", "lser", cure=True) == preset("bazaar", "lser-steady")
+
+
+def test_a_steady_memory_that_will_be_full_forgets_by_age():
+    full = preset("interest-evolution", "lser-steady")  # 60,000 pages into 10,000 places
+    assert (full.names[1], full.memory.store) == ("lser-steady", "fifo")
+    assert preset("interest-evolution", "lser").memory.store == "reward"  # as printed
+    roomy = preset("bazaar", "lser-steady")
+    assert roomy.memory.store == "reward"
+    assert lasting(roomy, 1_000_000).memory.store == "fifo"
+    assert lasting(preset("bazaar", "lser"), 1_000_000).memory.store == "reward"
+
+
+def test_what_is_built_trains_and_is_scored_at_its_settings():
+    made = build(replace(preset("bazaar", scale="quick"), **SHORT))
+    drawn, sample = [], made.replay.sample
+    made.replay.sample = lambda size, query=None: drawn.append(size) or sample(size, query)
+    step = next(step for step in made.train() if step.updates)
+    assert step.steps < 16  # learning starts at 8 transitions of 2 users, not at 128
+    assert drawn == [SHORT["batch_size"]] * step.updates
+    again = build(made.experiment)
+    assert again.evaluate(4) == again.evaluate(4)
+    assert again.evaluate().sessions == SHORT["final_sessions"]
 
 
 @pytest.mark.parametrize("name", MEMORIES)
@@ -119,7 +148,7 @@ def test_quality_and_expected_clicks_can_be_what_is_rewarded():
     [("noise", 0.9, True), ("noise and greedy", 1.0, True), ("learning", 0.9, False)],
 )
 def test_the_intervention_in_its_three_readings(stops, greedy, learns, tmp_path):
-    base = replace(preset("bazaar", "lser", scale="quick"), **SHORT)
+    base = replace(preset("bazaar", "lser", "ddpg", scale="quick"), **SHORT)
     experiment = replace(base, sessions=12, intervention=-1.0, intervention_stops=stops)
     run(experiment, tmp_path)
     record = records.load(tmp_path)
@@ -149,8 +178,19 @@ def test_values_that_leave_the_bound_are_said_once_while_it_happens(caplog):
     assert "1500" in caplog.text
 
 
+def test_before_any_reward_there_is_nothing_to_leave(caplog):
+    watched, progress = signals(), Progress(updates=400)
+    with caplog.at_level(logging.WARNING, "lser"):
+        progress.values = list(Values(0.1, 0.2, 0.1, 0.2, 0.1, 0, 0, 0))
+        watched.warn(progress)
+        assert caplog.text == ""
+        progress.values = list(Values(0.1, 900, 0.1, 0.2, 0.1, 0, 0, 100))
+        watched.warn(progress)  # and it is not forgotten
+    assert "have left what rewards allow" in caplog.text
+
+
 def test_a_curve_tells_of_the_critic_and_of_batches_with_one_reward(tmp_path):
-    experiment = replace(preset("bazaar", "reward-top", scale="quick"), **SHORT)
+    experiment = replace(preset("bazaar", "reward-top", "ddpg", scale="quick"), **SHORT)
     experiment = replace(experiment, agent=replace(experiment.agent, diagnose_every=4))
     run(experiment, tmp_path)
     line = records.load(tmp_path).curve[-1]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from lser.experiments import records
+from lser.experiments.experiment import Experiment, to_json
+from lser.experiments.recording import Recorder
 from lser.experiments.study import Job, finished
 
 
@@ -129,3 +131,17 @@ def test_a_damaged_record_does_not_stop_a_study(tmp_path: Path) -> None:
     assert finished(job)
     (tmp_path / "run" / records.META).write_text("")
     assert not finished(job)
+
+
+def test_the_last_line_is_known_without_reading_it_back(tmp_path, monkeypatch):
+    recorder = Recorder(tmp_path, to_json(Experiment()), "")
+    assert recorder.last_line is None
+    recorder.append({"metric": 0.1})
+    recorder.append({"metric": 0.2})
+    with monkeypatch.context() as patched:
+        patched.setattr("json.loads", None)  # asked at every step: nothing is parsed
+        assert recorder.last_line == {"metric": 0.2}
+    recorder.keep(recorder.curve[:1])
+    assert recorder.last_line == {"metric": 0.1}
+    recorder.begin_anew()
+    assert recorder.last_line is None

@@ -21,7 +21,7 @@ from lser.training import checkpoint
 
 
 def small(memory="lser", **changes):
-    base = preset("bazaar", memory, scale="quick")
+    base = preset("bazaar", memory, "ddpg", scale="quick")
     sizes = {"sessions": 60, "evaluate_every": 20, "evaluate_sessions": 20, "final_sessions": 40}
     return replace(base, users=4, batch_size=16, capacity=500, **{**sizes, **changes})
 

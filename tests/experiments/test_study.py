@@ -105,3 +105,22 @@ def test_a_stretched_run_keeps_its_number_of_points():
 def test_others_environments_are_evaluated_in_short():
     assert preset("Pendulum-v1").final_sessions == 100
     assert preset("bazaar").final_sessions == 1_000
+
+
+def test_a_seed_of_a_study_in_several_worlds_has_its_world():
+    runs = plan("locality", "quick", 4)
+    assert {(run.seed, run.simulator.world_seed) for run in runs} == {
+        (100, 1),
+        (101, 2),
+        (102, 0),
+        (103, 1),
+    }
+    assert {run.simulator.world_seed for run in plan("bazaar-map", "quick", 4)} == {0}
+
+
+def test_the_long_runs_of_locality_are_those_of_its_primary_test():
+    cells = {
+        (run.batch_size, run.agent.discount, run.simulator.sparsity)
+        for run in plan("locality", "paper", 1)
+    }
+    assert cells == {(32, 0.0, 0.005)}

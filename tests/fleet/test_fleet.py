@@ -65,6 +65,7 @@ def test_on_the_cpu_a_fleet_leaves_the_very_records_of_its_runs_alone(tmp_path):
     experiments = [small(memory, **LENGTH) for memory in MEMORIES]
     experiments.append(small("lser", intervention=0.0, seed=3, **LENGTH))
     experiments.append(small("uniform", knobs={"normalise": True}, **LENGTH))
+    experiments.append(small("uniform", knobs={"weight_noise": 0.5}, **LENGTH))
     work = jobs(tmp_path, *experiments)
     assert Fleet(work, device="cpu").go()
     assert_same_records(alone(tmp_path, experiments), work)

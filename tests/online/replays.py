@@ -7,6 +7,7 @@ import numpy as np
 from shops import Shoppers, catalogue, quick, visit
 
 from lser.online import Recommender
+from lser.online.folder_store import FolderShelf
 from lser.online.learning import Learning
 from lser.online.log import Entry
 from lser.online.sqlite_reader import SqliteReader
@@ -59,7 +60,7 @@ def state(learning):
 
 def finish(folder, steps=500):
     reader = SqliteReader(folder)
-    learning = Learning(folder, reader, Nowhere())
+    learning = Learning(FolderShelf(folder), reader, Nowhere())
     while learning.step(steps):
         pass
     found = state(learning)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from service_client import free_port, write_items
+from drill.service import free_port, write_items
 from shops import Shoppers, catalogue, quick, visit
 
 from lser.cli import main
@@ -143,4 +143,19 @@ def test_the_demo_s_click_rate_rises(tmp_path, capsys):
         }
         ends = {name: sum(c for c, _ in r) / sum(n for _, n in r) for name, r in rates.items()}
     assert ends["bandit"] > 3 * ends["random"]
-    assert ends["lser"] > 3 * ends["random"]
+    assert ends["lser-steady"] > 3 * ends["random"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["serve", "--log", "shop"], "--log takes postgresql://"),
+        (["serve", "shop", "--log", "postgresql://x/y"], "and no folder beside it"),
+        (["learn", "--log", "shop"], "--log takes postgresql://"),
+        (["backup", "postgresql://x/y", "copy"], "use pg_dump"),
+    ],
+)
+def test_what_a_database_cannot_do_is_said(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err

@@ -151,3 +151,28 @@ def test_a_ragged_csv_is_refused(tmp_path):
     (tmp_path / "items.csv").write_text("id,v0\na,1\nb\n")
     with pytest.raises(ValueError, match="row 3: 1 fields, the header has 2"):
         read_items(tmp_path / "items.csv")
+
+
+def test_a_catalogue_comes_back_row_by_row_from_its_bodies(monkeypatch):
+    import lser.online.items as module
+
+    monkeypatch.setattr(module, "CHUNK", 7)
+    items, rng = Items(3), np.random.default_rng(0)
+    for turn in range(30):
+        ids = [f"i{n}" for n in rng.permutation(40)[:5]]
+        if turn % 3 == 2:
+            items.remove(ids)
+        else:
+            items.put(ids, rng.standard_normal((5, 3)), [{"turn": turn}, None, None, {}, {"a": 1}])
+    twin = Items(3)
+    twin.put(["other"], np.ones((1, 3)), [{"x": 1}])  # begins anew all the same
+    bodies = list(items.bodies())
+    assert len(bodies) == -(-items.rows // 7)
+    for body in bodies:
+        twin.apply(orjson.loads(body))
+    assert (twin.rows, twin.row) == (items.rows, items.row)
+    np.testing.assert_array_equal(twin.live, items.live)
+    np.testing.assert_array_equal(twin.vectors[twin.live], items.vectors[items.live])
+    for row in items.row.values():
+        assert twin.attributes(row) == items.attributes(row)
+    assert np.array_equal(twin.eligible(where={"a": 1}), items.eligible(where={"a": 1}))

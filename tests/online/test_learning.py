@@ -13,6 +13,7 @@ from replays import Nowhere, copy, finish, recorded, state
 from shops import Shoppers, catalogue, quick, visit
 
 from lser.online import Recommender
+from lser.online.folder_store import FolderShelf
 from lser.online.learning import Learning
 from lser.online.log import Entry
 from lser.online.outbox import FolderOutbox, waiting
@@ -47,7 +48,7 @@ def test_stopped_and_started_again_it_goes_on_to_the_same_bits(shop, undisturbed
     folder = copy(shop, tmp_path)
     for _ in range(stops):
         reader = SqliteReader(folder)
-        learning = Learning(folder, reader, Nowhere())
+        learning = Learning(FolderShelf(folder), reader, Nowhere())
         learning.step(90)  # snapshots fall where the log's time says, not here
         reader.close()
     assert finish(folder) == undisturbed
@@ -57,11 +58,12 @@ RUN = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
+from lser.online.folder_store import FolderShelf
 from lser.online.learning import Learning
 from lser.online.outbox import FolderOutbox
 from lser.online.sqlite_reader import SqliteReader
 folder = Path(sys.argv[1])
-learning = Learning(folder, SqliteReader(folder), FolderOutbox(folder))
+learning = Learning(FolderShelf(folder), SqliteReader(folder), FolderOutbox(folder))
 print("begun", flush=True)
 while learning.step(10):
     print(learning.cursor, flush=True)
@@ -97,7 +99,7 @@ def test_a_published_policy_is_the_same_again(shop, tmp_path):
         (tmp_path / name).mkdir()
         folder = copy(shop, tmp_path / name)
         reader, outbox = SqliteReader(folder), Nowhere()
-        learning = Learning(folder, reader, outbox)
+        learning = Learning(FolderShelf(folder), reader, outbox)
         while learning.step(11 if name == "a" else 5000):
             pass
         reader.close()
@@ -110,7 +112,7 @@ def test_a_published_policy_is_the_same_again(shop, tmp_path):
 def test_pace_is_lowered_by_an_event_and_a_replay_does_the_same(tmp_path):
     folder = recorded(tmp_path / "shop", pages=200, lag_limit=100)
     log, reader = SqliteLog(folder), SqliteReader(folder)
-    learning = Learning(folder, reader, FolderOutbox(folder))
+    learning = Learning(FolderShelf(folder), reader, FolderOutbox(folder))
     for _ in range(1_000):
         for path, entry in waiting(folder):  # the writer's part
             log.append(entry)
@@ -157,11 +159,11 @@ def test_a_learner_in_a_process_is_started_again(tmp_path):
                 time.sleep(0.05)
             assert true()
 
-        until(lambda: "lser" in shop.books.arms.versions)
+        until(lambda: "lser-steady" in shop.books.arms.versions)
         os.kill(process.pid, signal.SIGKILL)
         until(lambda: shop.keeper.restarts == 1)
-        before = shop.books.arms.versions["lser"].current
-        until(lambda: shop.books.arms.versions["lser"].current > before)
+        before = shop.books.arms.versions["lser-steady"].current
+        until(lambda: shop.books.arms.versions["lser-steady"].current > before)
 
 
 @pytest.mark.slow
@@ -170,3 +172,9 @@ def test_a_learner_whose_server_is_gone_ends(shop, tmp_path):
     command = [sys.executable, "-m", "lser.online.learner_process", str(copy(shop, tmp_path))]
     process = subprocess.Popen([*command, "999999999"])  # nobody's child
     assert process.wait(timeout=60) == 0
+
+
+def test_the_last_two_snapshots_stay(shop, tmp_path):
+    folder = copy(shop, tmp_path)
+    finish(folder, steps=7)
+    assert len(list((folder / "learner").glob("*.lser"))) == 2

@@ -9,7 +9,7 @@ import shutil
 import threading
 
 import pytest
-from service_client import Client, running
+from drill.service import Client, running
 from shops import Shoppers, catalogue
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -1,19 +1,17 @@
-import sqlite3
+"""What every log promises, on SQLite and on PostgreSQL."""
+
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
-from lser.online.log import Clock, Entry, LogRefusedError
-from lser.online.sqlite_log import SqliteLog, check_version
-from lser.online.sqlite_reader import FILE, SqliteReader
+from lser.online.log import Entry, LogRefusedError
 
 
 @pytest.fixture
-def log(tmp_path):
-    made = SqliteLog(tmp_path)
+def log(store):
+    made = store.log("process")
     yield made
     made.close()
 
@@ -22,10 +20,10 @@ def entry(id, body=b"{}", kind="decision"):
     return Entry(kind, id, body)
 
 
-def test_events_come_back_in_the_order_of_their_numbers(log, tmp_path):
+def test_events_come_back_in_the_order_of_their_numbers(log, store):
     log.append(entry("a"), entry("b"))
     log.append(entry("c"))
-    reader = SqliteReader(tmp_path)
+    reader = store.reader()
     assert [(event.seq, event.id) for event in reader.read(0)] == [(1, "a"), (2, "b"), (3, "c")]
     assert [event.id for event in reader.read(1, limit=1)] == ["b"]
     assert log.head == reader.head() == 3
@@ -52,7 +50,7 @@ def test_events_without_an_id_may_repeat(log):
     assert all(r.new for r in log.append(Entry("tick", None, b"{}"), Entry("tick", None, b"{}")))
 
 
-def test_threads_share_commits_and_nothing_is_lost(log, tmp_path):
+def test_threads_share_commits_and_nothing_is_lost(log, store):
     def write(thread):
         for number in range(200):
             log.append(entry(f"{thread}-{number}"))
@@ -62,7 +60,7 @@ def test_threads_share_commits_and_nothing_is_lost(log, tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    reader = SqliteReader(tmp_path)
+    reader = store.reader()
     ids = [event.id for event in reader.read(0, 10_000)]
     reader.close()
     assert len(ids) == len(set(ids)) == 1_600
@@ -83,119 +81,61 @@ def test_a_watcher_that_fails_does_not_stop_the_log(log, caplog):
     assert "a watcher of the log failed" in caplog.text
 
 
-def test_time_never_goes_back_over_jumps_and_restarts(tmp_path):
-    wall, steady = [1_000.0], [0.0]
-
-    def clock(last):
-        return Clock(last, lambda: wall[0], lambda: steady[0])
-
-    times = []
-    for jump in (0.0, -500.0, +5_000.0, -9_000.0):
-        wall[0] += jump
-        log = SqliteLog(tmp_path, clock=clock)
-        for _ in range(3):
-            steady[0] += 1.0
-            wall[0] -= 50.0  # the wall clock runs backwards meanwhile
-            times.append(log.append(Entry("tick", None, b""))[0].event.at)
-        log.close()
-    assert times == sorted(times)
-    assert times[1] - times[0] == times[2] - times[1] == 1.0  # steady within a process
-
-
-def test_a_full_disk_refuses_and_loses_nothing(log, tmp_path):
-    log.append(entry("kept"))
-    pages = log._connection.execute("pragma page_count").fetchone()[0]
-    log._connection.execute(f"pragma max_page_count = {pages + 2}")
-    taken = ["kept"]
-
-    def fill():
-        for number in range(10_000):
-            log.append(entry(f"{number}", b"x" * 500))
-            taken.append(f"{number}")
-
-    with pytest.raises(LogRefusedError, match="full"):
-        fill()
-    log._connection.execute("pragma max_page_count = 1000000")
-    log.append(entry("after"))  # space again: it goes on
-    reader = SqliteReader(tmp_path)
-    assert [event.id for event in reader.read(0, 10_000)] == [*taken, "after"]
-    reader.close()
-    assert log.refused == 1
-
-
-def test_a_locked_log_refuses_and_goes_on(log, tmp_path):
-    log._connection.execute("pragma busy_timeout = 50")
-    other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
-    other.execute("begin immediate")
-    with pytest.raises(LogRefusedError, match="locked"):
-        log.append(entry("a"))
-    other.execute("rollback")
-    other.close()
-    assert log.append(entry("a"))[0].new
-
-
-def test_a_second_writer_is_turned_away(log, tmp_path):
-    with pytest.raises(ValueError, match="in use"):
-        SqliteLog(tmp_path)
-
-
-def test_a_closed_log_refuses(tmp_path):
-    log = SqliteLog(tmp_path)
+def test_a_closed_log_refuses(store):
+    log = store.log("process")
     log.close()
     with pytest.raises(LogRefusedError, match="closed"):
         log.append(entry("a"))
     log.close()
 
 
-def test_an_old_sqlite_is_refused():
-    with pytest.raises(ValueError, match=r"SQLite 3.31.0 or later, this Python has 3.8.2"):
-        check_version((3, 8, 2))
+def test_time_never_goes_back_over_restarts(store):
+    times = []
+    for _ in range(3):
+        log = store.log("process")
+        times += [log.append(Entry("tick", None, b""))[0].event.at for _ in range(3)]
+        log.close()
+    assert times == sorted(times)
 
 
-@pytest.mark.parametrize(("durability", "level"), [("process", 1), ("power", 2)])
-def test_durability_is_sqlite_s_synchronous_level(durability, level, tmp_path):
-    log = SqliteLog(tmp_path, durability=durability)
-    assert log._connection.execute("pragma synchronous").fetchone()[0] == level
-    log.close()
-    with pytest.raises(ValueError, match="durability"):
-        SqliteLog(tmp_path, durability="none")
+def test_other_durabilities_are_refused(store):
+    with pytest.raises(ValueError, match="durability must be process or power, got 'none'"):
+        store.log("none")
 
 
-def test_trimming_keeps_other_kinds_and_numbers_go_on(log, tmp_path):
+def test_events_are_rewritten_and_dropped_together(log, store):
+    log.append(entry("a"), entry("b", b"old"), entry("c"))
+    log.rewrite({2: b"new"}, [1, 3])
+    reader = store.reader()
+    assert [(event.seq, event.id, event.body) for event in reader.read(0)] == [(2, "b", b"new")]
+    assert log.append(entry("d"))[0].event.seq == 4
+    reader.close()
+
+
+def test_trimming_keeps_other_kinds_and_numbers_go_on(log, store):
     for number in range(20):
         log.append(entry(f"{number}"), Entry("items", None, b"{}"))
     assert log.trim(31, ("decision",)) == 15
-    reader = SqliteReader(tmp_path)
+    reader = store.reader()
     assert [event.seq for event in reader.of_kind("decision")] == [31, 33, 35, 37, 39]
     assert len(list(reader.of_kind("items"))) == 20
     assert log.append(entry("new"))[0].event.seq == 41
     reader.close()
 
 
-def test_numbers_are_not_given_twice_after_everything_was_trimmed(tmp_path):
-    log = SqliteLog(tmp_path)
+def test_numbers_are_not_given_twice_after_everything_was_trimmed(store):
+    log = store.log("process")
     log.append(entry("a"), entry("b"))
     log.trim(100, ("decision",))
     log.close()
-    log = SqliteLog(tmp_path)
+    log = store.log("process")
     assert log.append(entry("c"))[0].event.seq == 3
     log.close()
 
 
-def test_rare_kinds_are_found_by_their_index(log, tmp_path):
-    reader = SqliteReader(tmp_path)
-    statement = (
-        "explain query plan select seq, at, kind, id, body from event where kind not in "
-        "('decision', 'feedback', 'tick') and kind = ? and seq > ? and seq <= ? order by seq"
-    )
-    plan = reader._rows(statement, ("items", 0, 9))
-    assert any("event_kind" in str(row) for row in plan)
-    reader.close()
-
-
-def test_the_first_event_after_a_time_is_found(log, tmp_path):
+def test_the_first_event_after_a_time_is_found(log, store):
     times = [log.append(entry(f"{n}"))[0].event.at for n in range(50)]
-    reader = SqliteReader(tmp_path)
+    reader = store.reader()
     for seq, at in enumerate(times, start=1):
         assert reader.first_after(at) <= seq
         assert reader.first_after(at) == times.index(at) + 1
@@ -204,37 +144,11 @@ def test_the_first_event_after_a_time_is_found(log, tmp_path):
     reader.close()
 
 
-def test_a_backup_is_whole_while_the_log_is_written(log, tmp_path):
-    stop = threading.Event()
-
-    def write():
-        number = 0
-        while not stop.is_set():
-            log.append(entry(f"{number}", b"x" * 200))
-            number += 1
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    reader = SqliteReader(tmp_path)
-    copies = []
-    for number in range(3):
-        (tmp_path / f"copy{number}").mkdir()
-        reader.backup(tmp_path / f"copy{number}" / FILE)
-        copy = SqliteReader(tmp_path / f"copy{number}")
-        copies.append([event.seq for event in copy.read(0, 100_000)])
-        assert copy._rows("pragma integrity_check", ()) == [("ok",)]
-        copy.close()
-    stop.set()
-    thread.join()
-    reader.close()
-    assert all(seqs == list(range(1, len(seqs) + 1)) for seqs in copies)
-
-
 WRITER = """
 import sys
 from lser.online.log import Entry
-from lser.online.sqlite_log import SqliteLog
-log = SqliteLog(sys.argv[1])
+from lser.online.store import open_store
+log = open_store(sys.argv[1]).log("process")
 number = 0
 while True:
     receipts = log.append(*(Entry("decision", f"{number}-{i}", b"x" * 300) for i in range(5)))
@@ -243,13 +157,13 @@ while True:
 """
 
 
-def test_what_was_acknowledged_survives_kill_9(tmp_path):
+def test_what_was_acknowledged_survives_kill_9(store):
     """The parent's list of acknowledged ids is the judge."""
     acknowledged = set()
     for turn in range(3):
         code = WRITER.replace("number = 0", f"number = {turn}000000")
         process = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, store.address], stdout=subprocess.PIPE, text=True
         )
         for _ in range(20 + 37 * turn):
             acknowledged.update(process.stdout.readline().split())
@@ -259,7 +173,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
             acknowledged.update(line.split())
         process.stdout.close()
         process.wait()
-    reader = SqliteReader(Path(tmp_path))
+    reader = store.reader()
     ids = [event.id for event in reader.read(0, 10**6)]
     reader.close()
     assert len(ids) == len(set(ids))

@@ -4,24 +4,29 @@ import time
 import numpy as np
 import orjson
 import pytest
+from replays import Nowhere
 from shops import Shoppers, catalogue, quick, visit
 
 from lser.online import ConflictError, Recommender
 from lser.online.arms import arm_of, unit
-from lser.online.items import unpacked
+from lser.online.books import Books
+from lser.online.folder_store import FolderShelf
+from lser.online.items import Items, unpacked
+from lser.online.learning import Learning
 from lser.online.settings import Settings, parse_arms
 from lser.online.sqlite_reader import SqliteReader
 
 
 @pytest.fixture
-def shop(tmp_path):
-    made = Recommender(catalogue(), tmp_path / "shop", features=2, settings=quick(), learner="off")
+def shop(store):
+    """A shop on SQLite and one on PostgreSQL: what follows holds on both."""
+    made = Recommender(catalogue(), store, features=2, settings=quick(), learner="off")
     yield made
     made.close()
 
 
 def events(shop, kind):
-    reader = SqliteReader(shop.folder)
+    reader = shop.store.reader()
     found = list(reader.of_kind(kind))
     reader.close()
     return found
@@ -37,7 +42,7 @@ def test_a_page_has_distinct_items_and_its_propensities(shop):
     page = shop.recommend("u", [0.1, 0.2], 7)
     assert len(set(page.items)) == len(page.items) == len(page.propensities) == 7
     assert all(0 < chance <= 1 for chance in page.propensities)
-    assert page.arm == "lser"
+    assert page.arm == "lser-steady"
 
 
 def test_a_retried_page_is_the_logged_one(shop):
@@ -79,7 +84,7 @@ def test_late_feedback_is_logged_counted_and_not_learned(shop):
     wait(shop, 0.3)
     assert shop.feedback(page.id, page.items)
     assert shop.books.counts["late"] == 1
-    assert shop.books.arms.total["lser"].clicks == 0
+    assert shop.books.arms.total["lser-steady"].clicks == 0
     assert len(events(shop, "feedback")) == 1
 
 
@@ -115,7 +120,7 @@ def test_items_change_while_it_runs(shop):
         (lambda s: s.feedback("x", value=float("nan")), "value must be a number"),
         (lambda s: s.put_items(["a"], [[1.0]]), "vectors must have 4 numbers"),
         (lambda s: s.put_items(["a"]), "vectors must be given"),
-        (lambda s: s.promote("lser", 9), "has no policies"),
+        (lambda s: s.promote("lser-steady", 9), "has no policies"),
         (lambda s: s.change({"dim": 9}), "dim is 4 in this log and cannot become 9"),
     ],
 )
@@ -145,11 +150,11 @@ def test_a_shop_goes_on_where_it_stopped(tmp_path):
         visit(shop, shoppers, 60)
         wait(shop, 0.25)
         visit(shop, shoppers, 10, start=60)
-        versions = shop.books.arms.versions["lser"].current
+        versions = shop.books.arms.versions["lser-steady"].current
         now = shop.log.now()
         seen = shop.books.visitors.observe("u3", None, now)
     with Recommender.open(tmp_path / "shop", learner="off") as again:
-        assert again.books.arms.versions["lser"].current == versions > 0
+        assert again.books.arms.versions["lser-steady"].current == versions > 0
         np.testing.assert_array_equal(again.books.visitors.observe("u3", None, now), seen)
         assert again.settings == shop.settings
 
@@ -163,7 +168,7 @@ def test_books_folded_anew_are_the_books_of_the_snapshot(tmp_path):
         visit(shop, shoppers, 50)
         wait(shop, 0.25)
         visit(shop, shoppers, 50, start=50)
-        shop.books.save(shop.folder)
+        shop.books.save(shop.store.shelf)
         visit(shop, shoppers, 5, start=100)
     states = []
     for keep in (True, False):
@@ -171,9 +176,7 @@ def test_books_folded_anew_are_the_books_of_the_snapshot(tmp_path):
             for file in (tmp_path / "shop" / "books").iterdir():
                 file.unlink()
         reader = SqliteReader(tmp_path / "shop")
-        from lser.online.books import Books
-
-        states.append(Books.open(tmp_path / "shop", reader).state())
+        states.append(Books.open(FolderShelf(tmp_path / "shop"), reader).state())
         reader.close()
     one, two = states
     np.testing.assert_array_equal(one["visitors"].pop("vectors"), two["visitors"].pop("vectors"))
@@ -242,7 +245,7 @@ def test_exploration_belongs_to_the_visit(shop):
     for session in ("s1", "s1", "s2"):
         shop.recommend("u1", [0, 0], 5, session=session)
     bodies = [orjson.loads(e.body) for e in events(shop, "decision")[-3:]]
-    policy = shop._policies["lser", bodies[0]["version"]]
+    policy = shop._policies["lser-steady", bodies[0]["version"]]
     noises = []
     for body in bodies:
         clean = policy.direction(unpacked(body["observation"]))
@@ -256,18 +259,18 @@ def test_promote_and_rollback_by_hand(shop):
     for turn in range(3):
         visit(shop, shoppers, 40, start=40 * turn)
         wait(shop, 0.3)
-    versions = shop.books.arms.versions["lser"]
+    versions = shop.books.arms.versions["lser-steady"]
     newest = versions.current
     assert newest >= 2
-    shop.rollback("lser", 1)
+    shop.rollback("lser-steady", 1)
     assert (versions.current, versions.held) == (1, True)
     visit(shop, shoppers, 20, start=500)
     wait(shop, 0.3)
     assert versions.current == 1  # candidates wait
-    shop.promote("lser", newest)
+    shop.promote("lser-steady", newest)
     assert (versions.current, versions.stable, versions.held) == (newest, newest, False)
     with pytest.raises(ValueError, match="no version 999"):
-        shop.promote("lser", 999)
+        shop.promote("lser-steady", 999)
 
 
 def feed_arms(shop, rates, pages=600):
@@ -310,7 +313,7 @@ def test_the_cold_start_hands_over_on_evidence(tmp_path):
         catalogue(), tmp_path / "shop", features=2, settings=settings, learner="off"
     ) as shop:
         arms = shop.books.arms
-        assert arms.cold("lser")
+        assert arms.cold("lser-steady")
 
         def rates(page, user):
             return 0.4 if page.policy.startswith("lser") else 0.05
@@ -322,9 +325,9 @@ def test_the_cold_start_hands_over_on_evidence(tmp_path):
         assert shop.recommend(cold[0]).policy.startswith("popular")
         feed_arms(shop, rates, pages=500)
         deadline = time.monotonic() + 10
-        while arms.cold("lser") and time.monotonic() < deadline:
+        while arms.cold("lser-steady") and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert not arms.cold("lser")
+        assert not arms.cold("lser-steady")
         assert shop.recommend(cold[0]).policy.startswith("lser")
         assert orjson.loads(events(shop, "handover")[0].body)["by"] == "evidence"
 
@@ -377,3 +380,30 @@ def test_retention_deletes_what_was_learned_and_is_old(shop):
     assert len(events(shop, "items")) == 1
     page = shop.recommend("u1", [0, 0], 5)
     assert len(page.items) == 5
+
+
+def test_old_changes_of_items_are_compacted_and_mean_the_same(shop):
+    """Below the oldest page that is kept; a shop opened anew has the same catalogue."""
+    shoppers, rng = Shoppers(catalogue()), np.random.default_rng(0)
+    for turn in range(12):
+        ids = [f"i{n}" for n in rng.permutation(20)[:4]]
+        shop.put_items(ids, rng.standard_normal((4, 4)), [{"turn": turn}] * 4)
+        shop.remove_items(ids[:1])
+    visit(shop, shoppers, 60)
+    wait(shop, 0.3)
+    shop.change({"retention_events": 20})
+    shop.keeper._learning.save()
+    shop.keeper._learning.report()
+    before = len(events(shop, "items"))
+    shop.keeper.trim()
+    assert (before, len(events(shop, "items"))) == (25, 1)
+    items = shop.books.items
+    anew = Items(4)
+    for event in events(shop, "items"):
+        anew.apply(orjson.loads(event.body))
+    assert (anew.row, anew.rows) == (items.row, items.rows)
+    np.testing.assert_array_equal(anew.vectors[anew.live], items.vectors[items.live])
+    again = Learning(shop.store.shelf, shop._reader, Nowhere())
+    assert again.items.row == items.row
+    shop.keeper.trim()
+    assert len(events(shop, "items")) == 1

@@ -71,7 +71,7 @@ def test_a_full_disk_answers_503_and_goes_on_when_there_is_room(tmp_path):
 def test_a_log_that_does_not_answer_is_a_503_in_time(tmp_path):
     async def story(app, recommender):
         real = recommender.log.submit
-        recommender.log.submit = lambda entries, done: None
+        recommender.log.submit = lambda tasks: None
         object.__setattr__(app.limits, "timeout", 0.1)
         status, _, answer = await ask(app, "/recommend", {"id": "a"})
         recommender.log.submit = real

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from service_client import Client, free_port, running
+from drill.service import Client, free_port, running
 from shops import Shoppers, catalogue
 
 from lser.cli import main
@@ -134,7 +134,9 @@ def test_it_learns_and_its_metrics_say_so(service, client):
     while after < 1.8 * before and time.monotonic() < deadline:
         after = rounds(100)
     assert after >= 1.8 * before
-    text = client("GET", "/metrics")[1]
+    text = ""
+    while "lser_learner_lag" not in text and time.monotonic() < deadline:  # it may just begin
+        text = client("GET", "/metrics")[1]
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(
         re.fullmatch(r'[a-z0-9_]+(\{[^{}]*\})? -?[0-9.e+-]+|.*"\+Inf"\} \d+', x) for x in lines
@@ -186,7 +188,7 @@ def test_a_backup_of_a_running_shop_is_a_shop(service, tmp_path, capsys):
 def test_a_second_service_on_the_same_shop_is_turned_away(service, tmp_path):
     from lser.online.service.supervisor import Supervisor
 
-    options = Options(folder=service[2], port=free_port())
+    options = Options(shop=str(service[2]), port=free_port())
     assert Supervisor(options).run() == 2
 
 
@@ -318,5 +320,5 @@ def test_latencies_of_the_last_seconds():
 
 
 def test_options_travel_to_the_server_s_process(tmp_path):
-    options = Options(folder=tmp_path, items=tmp_path / "i.csv", limits=Limits(rate=3.0))
+    options = Options(shop=str(tmp_path), items=tmp_path / "i.csv", limits=Limits(rate=3.0))
     assert Options.from_json(options.as_json()) == options

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from shops import catalogue
 
+from lser.online.folder_store import FolderShelf
 from lser.online.items import Items
 from lser.online.nearest import Nearest
-from lser.online.policies import PopularPolicy, TowerPolicy, load_policy, save_policy
+from lser.online.policies import Directed, PopularPolicy, TowerPolicy, load_policy, save_policy
 from lser.online.shadow import inspect
 
 WIDTH, DIM = 3, 4
@@ -28,7 +29,7 @@ def tower(linear):
 SOUND = RNG.standard_normal((WIDTH + 1, DIM)).astype(np.float32)
 
 
-class Saturated:
+class Saturated(Directed):
     """An agent whose every component is at a bound."""
 
     kind = "agent"
@@ -69,12 +70,14 @@ def test_a_policy_without_a_direction_has_nothing_to_fail(nearest):
 
 
 def test_a_policy_file_comes_back_and_a_torn_one_is_refused(tmp_path):
-    save_policy(tmp_path, "lser", 3, {"kind": "tower", "parameters": {"linear": SOUND}})
-    policy = load_policy(tmp_path, "lser", 3)
+    save_policy(
+        FolderShelf(tmp_path), "lser", 3, {"kind": "tower", "parameters": {"linear": SOUND}}
+    )
+    policy = load_policy(FolderShelf(tmp_path), "lser", 3)
     np.testing.assert_array_equal(policy.direction(SEEN[0]), tower(SOUND).direction(SEEN[0]))
     [file] = tmp_path.rglob("*.lser")
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(ValueError, match="truncated or corrupted"):
-        load_policy(tmp_path, "lser", 3)
+        load_policy(FolderShelf(tmp_path), "lser", 3)
     with pytest.raises(OSError):
-        load_policy(tmp_path, "lser", 4)
+        load_policy(FolderShelf(tmp_path), "lser", 4)

@@ -1,5 +1,6 @@
 """Exceptions at any allocation or moment leave a memory as before or as after the call."""
 
+import copy
 import linecache
 import pickle
 import random
@@ -55,6 +56,13 @@ def do(memory, call, arguments, ids):
     return getattr(memory, call)(*arguments)
 
 
+def spoil(arguments):
+    """Change a call's arrays, as a caller may once it has returned."""
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            value[...] = 1
+
+
 @contextmanager
 def failing(monkeypatch, at):
     """Fail the allocation number `at` from here on; yields how many there were."""
@@ -84,12 +92,13 @@ def test_a_failed_allocation_leaves_a_memory_as_before_or_after(name, monkeypatc
         result = do(twin, call, arguments, ids)
         after = Snapshot(twin)
         for at in range(1, 200) if number > 6 else ():
-            tried = pickle.loads(pickle.dumps(memory))
+            tried, mine = pickle.loads(pickle.dumps(memory)), copy.deepcopy(arguments)
             with failing(monkeypatch, at) as count:
                 try:
-                    do(tried, call, arguments, ids)
+                    do(tried, call, mine, ids)
                 except MemoryError:
                     failed += 1
+            spoil(mine)
             if count[0] < at:
                 break
             assert Snapshot(tried) in (before, after), f"{call}: neither, allocation {at}"
@@ -116,13 +125,15 @@ def test_an_interruption_leaves_a_memory_as_before_or_after(name):
             twin = pickle.loads(pickle.dumps(memory))
             result = do(twin, call, arguments, ids)
             after = Snapshot(twin)
+            mine = copy.deepcopy(arguments)
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-6, 2e-4))
-                do(memory, call, arguments, ids)
+                do(memory, call, mine, ids)
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except Stop:
                 hit += 1
             signal.setitimer(signal.ITIMER_REAL, 0)
+            spoil(mine)
             now = Snapshot(memory)
             assert now in (before, after), f"{call} left it neither as before nor as after"
             if call == "sample":
@@ -144,6 +155,7 @@ def test_every_line_of_a_call_may_be_the_last(name):
         after = Snapshot(twin)
         for at in range(1, 4000) if number in (21, 22, 23, 36, 37, 38) else ():
             tried, seen = pickle.loads(pickle.dumps(memory)), [0]
+            mine = copy.deepcopy(arguments)
 
             def trace(frame, event, _argument, seen=seen, at=at):
                 if "lser" not in frame.f_code.co_filename:
@@ -158,11 +170,12 @@ def test_every_line_of_a_call_may_be_the_last(name):
 
             sys.settrace(trace)
             try:
-                do(tried, call, arguments, ids)
+                do(tried, call, mine, ids)
             except Stop:
                 hits += 1
             finally:
                 sys.settrace(None)
+            spoil(mine)
             if seen[0] < at:
                 break
             assert not tried._lock.locked()

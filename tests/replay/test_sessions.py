@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
+from lser.catalogue import MEMORIES
 from lser.replay.sessions import Sessions, discounted_returns, stream_labels
+from lser.testing import subject
+from lser.testing.traffic import blocks_of
 
 
 def follow(sessions, streams, ids, reward, ended):
@@ -54,3 +57,33 @@ def test_row_i_is_stream_i_unless_said_otherwise():
 def test_streams_that_do_not_fit_are_refused(streams):
     with pytest.raises(ValueError, match="streams must be 3 integers"):
         stream_labels(streams, 3)
+
+
+@pytest.mark.parametrize(
+    ("streams", "words"),
+    [
+        (np.array([1, 2**63], np.uint64), "below 2.*9223372036854775808"),
+        (np.ma.array([1, 2], mask=[1, 0]), "streams is not.*masked"),
+        ([1.0, 2.0], "streams must be 2 integers"),
+        ([1], "streams must be 2 integers"),
+    ],
+)
+@pytest.mark.parametrize("name", MEMORIES)
+def test_streams_that_name_nobody_are_refused_by_every_memory(name, streams, words):
+    memory = subject(name).make(40)
+    (block,) = blocks_of(np.random.default_rng(0), 1, size=2)
+    with pytest.raises(ValueError, match=words):
+        memory.extend(*block, streams)
+    assert len(memory) == 0
+
+
+@pytest.mark.parametrize("name", ["per", "der", "lser"])
+def test_feedback_with_masked_entries_is_refused(name):
+    memory = subject(name).make(40)
+    (block,) = blocks_of(np.random.default_rng(0), 1, size=8)
+    ids = memory.extend(*block)
+    if name == "lser":
+        memory.update(ids, np.ma.array(np.ones(8), mask=ids >= 0))  # it learns nothing from them
+        return
+    with pytest.raises(ValueError, match="td_errors is not.*masked"):
+        memory.update(ids, np.ma.array(np.ones(8), mask=ids >= 0))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from traffic import block_of
 
 from lser.replay import Store
@@ -85,7 +86,7 @@ def _bad(index, value):
     ("index", "value", "words"),
     [
         (0, np.zeros((4, 2)), r"observation has shape \(4, 2\)"),
-        (0, np.zeros(3), r"observation has shape \(3,\), expected \(N, 3\)"),
+        (0, np.zeros(3), r"observation has shape \(3,\), expected \(4, 3\)"),
         (1, np.zeros((3, 2)), r"action has shape \(3, 2\), expected \(4, 2\)"),
         (2, np.zeros((4, 1)), r"reward has shape \(4, 1\), expected \(4\)"),
         (2, 1.0, r"reward has shape \(\)"),
@@ -101,6 +102,11 @@ def _bad(index, value):
         (0, np.zeros((4, 3), complex), "observation is not an array of numbers"),
         (2, None, "reward is not an array of numbers"),
         (0, [[1.0], [1.0, 2.0]], "observation is not an array of numbers"),
+        (0, np.zeros((5, 3)), r"observation has shape \(5, 3\), expected \(4, 3\)"),
+        (2, np.zeros(5), r"reward has shape \(5,\), expected \(4\)"),
+        (2, np.ma.array(np.zeros(4), mask=[0, 0, 1, 0]), "reward is not.*masked"),
+        (4, np.ma.array(np.zeros(4, bool), mask=[0, 0, 1, 0]), "terminated is not.*masked"),
+        (0, torch.zeros((4, 3), requires_grad=True), "observation is not.*requires grad"),
     ],
 )
 def test_a_bad_block_is_refused_by_name_and_value(index, value, words):

@@ -188,3 +188,19 @@ def test_every_estimate_draws_from_a_generator_of_its_own() -> None:
     assert rng_for(0, "a").random() == rng_for(0, "a").random()
     assert rng_for(0, "a").random() != rng_for(0, "b").random()
     assert rng_for(0, "a").random() != rng_for(1, "a").random()
+
+
+def worlds(study: str) -> list[Record]:
+    return [
+        synthetic.record(
+            study, "lser", seed, level=0.5, simulator={"name": "bazaar", "world_seed": seed % 3}
+        )
+        for seed in range(100, 106)
+    ]
+
+
+def test_worlds_that_come_with_the_seed_are_pooled_and_others_are_not() -> None:
+    [pooled] = studies(worlds("locality"))
+    [apart] = studies(worlds("bazaar-map"))
+    assert [len(panel.arms[0].runs) for panel in pooled.panels] == [6]
+    assert [len(panel.arms[0].runs) for panel in apart.panels] == [2, 2, 2]

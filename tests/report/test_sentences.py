@@ -86,6 +86,13 @@ def test_the_controls_say_what_carries_the_gain() -> None:
     assert "so locality adds to reward order" in groups["What carries the gain"][0]
 
 
+def test_one_run_is_no_winner_and_its_runs_do_not_differ() -> None:
+    one = find_out(studies([synthetic.record("s", "lser", 0, level=0.9, spread=0.0)]))[0].panels[0]
+    assert sentences.best_against_reference(one) == "LSER ends at 0.900"
+    assert sentences.spread(one) == "Each mark is one run."
+    assert sentences.caution(one) == "One seed has no interval and no verdict."
+
+
 def test_few_seeds_come_with_a_caution() -> None:
     assert "narrower than they should be" in sentences.caution(panel([0.5, 0.6], [0.5, 0.6]))
     many = [0.01 * i for i in range(12)]

@@ -9,6 +9,7 @@ import synthetic
 
 from lser.experiments.records import Record
 from lser.report import Table, numbers_table, summary_table, tables
+from lser.report.closing import panel_text
 from lser.report.findings import Finding, find_out
 from lser.report.panels import studies
 from lser.report.stats import Interval
@@ -94,7 +95,13 @@ def test_a_platform_without_known_scores_has_no_share_of_the_possible() -> None:
     simulator = {"name": "somebodys-own"}
     runs = [synthetic.record("s", "lser", s, level=0.9, simulator=simulator) for s in range(3)]
     table = tables.measures(first(runs))
-    assert table.columns[1:4] == ("over training", "minus –", "worst run")
+    assert table.columns[1:3] == ("over training", "worst run")
+
+
+def test_what_is_compared_with_nothing_has_no_column_of_differences() -> None:
+    table = tables.measures(first([synthetic.record("s", "lser", 0, level=0.9)]))
+    assert not any("minus" in column for column in table.columns)
+    assert all(len(row) == len(table.columns) for row in table.rows)
 
 
 def test_shares_of_the_running_time_add_up() -> None:
@@ -102,3 +109,17 @@ def test_shares_of_the_running_time_add_up() -> None:
     assert table.columns[5:] == ("env, %", "replay, %", "learn, %", "evaluate, %", "rest, %")
     for row in table.rows:
         assert sum(float(cell) for cell in row[5:]) == pytest.approx(100, abs=0.3)
+
+
+def test_names_are_never_cut_in_a_terminal() -> None:
+    names = ("a recommender with a very long name", "the linear bandit with Thompson sampling")
+    runs = [
+        synthetic.record("compare", name, seed, level=0.5 + 0.1 * at)
+        for at, name in enumerate(names)
+        for seed in range(3)
+    ]
+    text = panel_text(first(runs))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "very long" in text
+    assert "minus" not in text.split("difference")[0]

@@ -1,6 +1,7 @@
 """What every simulator promises to Gymnasium and to the training loop."""
 
 import copy
+import dataclasses
 import math
 import pickle
 import re
@@ -337,3 +338,71 @@ def test_without_a_render_mode_there_is_nothing_to_see(name):
     for env in (make(name), make_vec(name)):
         env.reset(seed=0)
         assert env.render() is None
+
+
+WRONG = {
+    bool: (None, "x", 2),
+    int: (1.5, True, "x", None, math.nan, 2**70),
+    float: (math.nan, math.inf, -math.inf, 1e300, "x", None, True),
+    str: ("nope", None, 3, ["slate"]),
+    tuple: ((), None, "x", (math.nan, 2)),
+}
+
+
+def test_a_parameter_of_another_kind_is_refused_by_name_and_value(name):
+    params, tried = type(make_vec(name, 1).params), 0
+    for field in dataclasses.fields(params):
+        default = getattr(params(), field.name)
+        kind = float if field.type is float else type(default)
+        for value in WRONG.get(kind, ()):
+            if kind is not tuple and value == default:
+                continue
+            with pytest.raises(ValueError, match=field.name) as refused:
+                params(**{field.name: value})
+            tried += repr(value)[:6] in str(refused.value)
+    assert tried > 10
+
+
+EXTREMES = (0.0, -1.0, 1e-300, 1.0, 2.0, 1e9, -1e9)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # of exp on the way to a chance of 0, which is right
+def test_what_an_extreme_parameter_is_not_refused_for_it_can_do(name):
+    """Every number that is taken runs, finite and within the spaces."""
+    params, ran = type(make_vec(name, 1).params), 0
+    for field in dataclasses.fields(params):
+        if field.type is not float:
+            continue
+        for value in EXTREMES:
+            try:
+                params(**{field.name: value})
+            except ValueError:
+                continue
+            small = {"items": 60} if "Bazaar" in name else {}
+            env = make_vec(name, 2, **small, **{field.name: value})
+            observation, _ = env.reset(seed=0)
+            for action in actions(env, 5):
+                assert observation in env.observation_space, (field.name, value)
+                observation, reward, *_ = env.step(action)
+                assert np.isfinite(reward).all(), (field.name, value)
+            ran += 1
+    assert ran > 0
+
+
+def test_actions_of_half_precision_are_taken(name):
+    env = make_vec(name)
+    if not isinstance(env.action_space, gym.spaces.Box):
+        pytest.skip("its actions are whole numbers")
+    env.reset(seed=0)
+    (action,) = actions(env, 1)
+    observation, *_ = env.step((action * 0.5).astype(np.float16))
+    assert observation in env.observation_space
+
+
+def test_a_mask_of_whom_to_reset_is_refused_and_resets_nobody(name):
+    env = make_vec(name)
+    env.reset(seed=0)
+    before = snapshot(env)
+    with pytest.raises(ValueError, match="reset_mask"):
+        env.reset(options={"reset_mask": np.ones(USERS, bool)})
+    assert snapshot(env) == before

@@ -188,10 +188,9 @@ def test_recorded_sessions_replay_without_a_mismatch(golden: Path) -> None:
 
 
 def recorded() -> list[str]:
-    from conftest import SHARED
+    from conftest import GOLDEN
 
-    path = SHARED / "golden" / "ie_stats.json"
-    stats = json.loads(path.read_text()) if path.is_file() else {}
+    stats = json.loads((GOLDEN / "ie_stats.json").read_text())
     return [f"{name}/{policy}" for name in stats for policy in stats[name]["policies"]]
 
 

@@ -77,10 +77,9 @@ def sessions(policy: str, params: Params, n: int, seed: int) -> dict[str, np.nda
 
 
 def recorded() -> list[str]:
-    from conftest import SHARED
+    from conftest import GOLDEN
 
-    path = SHARED / "golden" / "lts_stats.json"
-    stats = json.loads(path.read_text()) if path.is_file() else {}
+    stats = json.loads((GOLDEN / "lts_stats.json").read_text())
     return [f"{name}/{policy}" for name in stats for policy in stats[name]["policies"]]
 
 

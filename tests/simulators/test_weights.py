@@ -1,5 +1,6 @@
 """Finding, downloading and reading VirtualTaobao's weights, against a server on this machine."""
 
+import contextlib
 import hashlib
 import http.server
 import pickle
@@ -147,6 +148,42 @@ def test_a_silent_server_is_given_up_after_the_timeout(no_weights):
             find_weights(source=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2)
 
 
+class Endless(http.server.BaseHTTPRequestHandler):
+    """Serves bytes without end: many at once or, with `pause`, one after the other."""
+
+    pause = 0.0
+
+    def do_GET(self):
+        self.send_response(200)
+        if self.pause:
+            self.send_header("Content-Length", "no number")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while not self.server.over.wait(self.pause):
+                self.wfile.write(bytes(1 if self.pause else 1 << 16))
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.parametrize(("pause", "words"), [(0.0, "more than 4,194,304 bytes"), (0.01, "1 s")])
+def test_a_file_without_end_is_given_up(monkeypatch, no_weights, pause, words):
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+    handler = type("Chosen", (Endless,), {"pause": pause})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.over = threading.Event()
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with pytest.raises(WeightsError, match=words):
+                find_weights(source=f"http://127.0.0.1:{server.server_port}", timeout=0.1)
+        finally:
+            server.over.set()
+            server.shutdown()
+            thread.join()
+    assert files(no_weights) == []
+
+
 def test_a_cache_that_cannot_be_written_is_an_error_that_names_the_three_ways(server, no_weights):
     no_weights.parent.parent.mkdir(parents=True, exist_ok=True)
     no_weights.parent.write_text("a file where a folder should be")
@@ -204,6 +241,12 @@ def test_networks_are_read_as_they_were_written(tmp_path):
 def test_networks_of_another_shape_are_an_error(tmp_path):
     save(tmp_path, lambda tensors: {key: value[:-1] for key, value in tensors.items()})
     with pytest.raises(WeightsError, match=r"generator_model\.pt.*shape"):
+        load_networks(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_an_error(tmp_path):
+    save(tmp_path, lambda tensors: {key: value * np.nan for key, value in tensors.items()})
+    with pytest.raises(WeightsError, match=r"generator_model\.pt.*not finite"):
         load_networks(tmp_path)
 
 

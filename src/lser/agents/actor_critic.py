@@ -16,7 +16,7 @@ from lser.agents.bounds import Box, action_bounds
 from lser.agents.kernels import PLAIN, STACKED
 from lser.agents.learner import Learner, Member
 from lser.agents.minibatch import HostBatches, Minibatch, minibatch
-from lser.agents.noise import Noise
+from lser.agents.noise import Noise, WeightNoise
 from lser.agents.normaliser import Normaliser
 from lser.agents.params import ActorCriticParams, NoisyParams
 from lser.agents.perceptron import as_tensor
@@ -65,6 +65,7 @@ class ActorCritic:
         self.learner.initialise(torch.Generator().manual_seed(int(weights_rng.integers(2**63))))
         self.generator = torch.Generator().manual_seed(int(torch_rng.integers(2**63)))
         self._noise = _noise(self.action_dim, self.params, noise_rng)
+        self._weight_noise = _weight_noise(observation_dim, self.action_dim, self.params, noise_rng)
         normalise = self.params.normalise
         self.normaliser = Normaliser(observation_dim) if normalise else None
         self._exploring = True
@@ -83,7 +84,7 @@ class ActorCritic:
             inputs = torch.tensor(observation, dtype=torch.float32)
             normal = self.draw_to_act(len(inputs)) if explore else None
             action = self._stack(self.learner.choose)(inputs, normal).cpu().numpy()
-            return self.perturb(action) if explore else self._bounded(action)
+            return self.perturb(action, observation) if explore else self._bounded(action)
 
     def look(self, observation: Float32) -> Float32:
         """Observations (N, O) as the actor reads them, taken into the moments while exploring."""
@@ -100,10 +101,15 @@ class ActorCritic:
         shape = (self.action_dim, rows)  # transposed in memory like the networks' outputs
         return torch.randn(shape, generator=self.generator).t()
 
-    def perturb(self, action: Float32) -> Float32:
-        """Add the next exploration noise to actions (N, A), in place, and bound them."""
+    def perturb(self, action: Float32, observation: Float32) -> Float32:
+        """Add the next exploration noise to actions (N, A), in place, and bound them.
+
+        `observation` (N, O) is what the actor read.
+        """
         if self._exploring and self._noise is not None:
             action += self._range * self._noise.sample(len(action))
+        if self._exploring and self._weight_noise is not None:
+            action += self._range * self._weight_noise.sample(observation)
         return self._bounded(action)
 
     def _bounded(self, action: Float32) -> Float32:
@@ -111,9 +117,16 @@ class ActorCritic:
 
     def end_sessions(self, done: Bool) -> None:
         """Forget the exploration noise of the streams in `done` (N,), whose session ended."""
-        if self._noise is not None and self.params.noise_reset:
-            with self._lock:
+        with self._lock:
+            if self._noise is not None and self.params.noise_reset:
                 self._noise.reset(done)
+            if self._weight_noise is not None:
+                self._weight_noise.reset(done)
+
+    @property
+    def exploring(self) -> bool:
+        """Whether `explore=True` still explores."""
+        return self._exploring
 
     def stop_exploring(self) -> None:
         """From now on `explore=True` acts like `explore=False`."""
@@ -190,12 +203,15 @@ class ActorCritic:
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimisers, noise and rngs as nested dicts of tensors, arrays and numbers."""
         with self._lock:
-            return self.learner.state_dict() | {
+            found = self.learner.state_dict() | {
                 "noise": self._noise.state_dict() if self._noise else {},
                 "generator": self.generator.get_state(),
                 "normaliser": self.normaliser.state_dict() if self.normaliser else {},
                 "exploring": self._exploring,
             }
+            if self._weight_noise is not None:
+                found["weight_noise"] = self._weight_noise.state_dict()
+            return found
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly from `state_dict()` of an agent built with the same arguments."""
@@ -203,6 +219,8 @@ class ActorCritic:
             self.learner.load_state_dict(state)
             if self._noise is not None:
                 self._noise.load_state_dict(state["noise"])
+            if self._weight_noise is not None:
+                self._weight_noise.load_state_dict(state["weight_noise"])
             self.generator.set_state(as_tensor(state["generator"]))
             if self.normaliser is not None:
                 self.normaliser.load_state_dict(state["normaliser"])
@@ -213,6 +231,15 @@ def _noise(actions: int, params: ActorCriticParams, rng: np.random.Generator) ->
     if not isinstance(params, NoisyParams):
         return None
     return Noise(actions, params.noise_theta, params.noise_sigma, params.noise_scale, rng=rng)
+
+
+def _weight_noise(
+    observations: int, actions: int, params: ActorCriticParams, rng: np.random.Generator
+) -> WeightNoise | None:
+    if not isinstance(params, NoisyParams) or not params.weight_noise:
+        return None
+    (own,) = rng.spawn(1)  # the other noise draws what it would draw alone
+    return WeightNoise(observations, actions, params.weight_noise, rng=own)
 
 
 def _device(name: str) -> torch.device:

@@ -61,3 +61,47 @@ class Noise:
             raise ValueError(f"the saved noise has shape {streams.shape}")
         self._state = streams
         self._rng.bit_generator.state = state["rng"]
+
+
+class WeightNoise:
+    """Exploration in parameters: a random linear layer beside the actor, one per user stream.
+
+    It reads the direction of the observation and is drawn anew when a session ends, so a user meets
+    one policy, not a different one on every page; each action component moves with deviation
+    `scale` over layers.
+    """
+
+    def __init__(
+        self, observation_dim: int, action_dim: int, scale: float, *, rng: np.random.Generator
+    ) -> None:
+        """Start without streams."""
+        self._scale = np.float32(scale)
+        self._rng = rng
+        self._weights = np.zeros((0, observation_dim, action_dim), np.float32)  # (N, O, A)
+
+    def sample(self, observation: Float32) -> Float32:
+        """What the layers add to actions (N, A); another number of streams starts anew."""
+        if len(observation) != len(self._weights):
+            self._weights = np.zeros((len(observation), *self._weights.shape[1:]), np.float32)
+            self.reset(np.ones(len(observation), np.bool_))
+        length = np.linalg.norm(observation, axis=1, keepdims=True)
+        moved: Float32 = np.einsum("no,noa->na", observation / (length + 1e-8), self._weights)
+        return moved
+
+    def reset(self, done: Bool) -> None:
+        """Draw the layers of the streams marked in `done` (N,) anew."""
+        if len(self._weights):
+            shape = (int(done.sum()), *self._weights.shape[1:])
+            self._weights[done] = self._scale * self._rng.standard_normal(shape, np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The layers and the rng."""
+        return {"weights": self._weights.copy(), "rng": self._rng.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        weights = np.array(state["weights"], np.float32)
+        if weights.ndim != 3 or weights.shape[1:] != self._weights.shape[1:]:
+            raise ValueError(f"the saved weight noise has shape {weights.shape}")
+        self._weights = weights
+        self._rng.bit_generator.state = state["rng"]

@@ -66,12 +66,15 @@ class NoisyParams(ActorCriticParams):
     """Scale of the noise, in units of half the action's range."""
     noise_reset: bool = True
     """Whether the noise of a stream returns to 0 when its session ends."""
+    weight_noise: float = 0.0
+    """Exploration in parameters: deviation, in units of half the action's range, of a random linear
+    layer beside the actor that is drawn anew for every session."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.noise_theta <= 1:
             raise ValueError(f"noise_theta must be in (0, 1], got {self.noise_theta}")
-        _not_negative(self, "noise_sigma", "noise_scale")
+        _not_negative(self, "noise_sigma", "noise_scale", "weight_noise")
 
 
 @dataclass(frozen=True, kw_only=True)

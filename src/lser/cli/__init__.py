@@ -2,13 +2,17 @@
 
 import difflib
 import importlib
+import io
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 
 # command -> module under lser.cli and one line for the overview
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "LSER's recommender beside a linear bandit, and a page about it"),
+    "demo": ("demo", "LSER's recommender beside linear bandits, and a page about it"),
     "compare": ("compare", "train memories or agents side by side and say which is better"),
     "train": ("train", "run one experiment and keep its record"),
     "resume": ("resume", "continue an interrupted run"),
@@ -20,8 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "draw records as a page with figures and tables"),
     "simulators": ("listing", "list the simulators with their random and best known scores"),
     "memories": ("listing", "list the memories and what they need"),
+    "agents": ("listing", "list the agents, from the click model to random actions"),
     "inspect": ("inspect", "say whether replaying by similarity would pay on your log"),
     "serve": ("serve", "serve recommendations over HTTP and learn from the clicks"),
+    "learn": ("learn", "learn for a shop that several servers share"),
     "policy": ("policy", "promote or roll back a policy of a running service"),
     "import": ("import_", "bring the clicks of the past into a shop's log"),
     "backup": ("backup", "copy a shop while it is served"),
@@ -47,8 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(name, COMMANDS, n=2) or list(COMMANDS)
         return _error(f"unknown command {name!r}; did you mean {' or '.join(near)}?")
     module = importlib.import_module(f"lser.cli.{COMMANDS[name][0]}")
+    command = getattr(module, COMMANDS[name][0] if name == "import" else name)
     try:
-        code: int = getattr(module, COMMANDS[name][0] if name == "import" else name)(rest)
+        with _narrow_help() if {"-h", "--help"} & set(rest) else nullcontext():
+            code: int = command(rest)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,6 +66,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+@contextmanager
+def _narrow_help() -> Iterator[None]:
+    """Print what is printed inside with lines no longer than the terminal's."""
+    text = io.StringIO()
+    try:
+        with redirect_stdout(text):
+            yield
+    finally:
+        width = shutil.get_terminal_size().columns
+        for line in text.getvalue().splitlines():
+            indent = " " * 7 if line.startswith("usage:") else ""
+            fits = len(line) <= width
+            print(line if fits else _filled(line, width, indent))
+
+
+def _filled(line: str, width: int, indent: str) -> str:
+    return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _overview() -> str:
@@ -71,7 +98,7 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "example: lser compare lser uniform --on bazaar --sessions 1000 --seeds 5",
+            "example: lser compare lser-steady uniform --cure --sessions 1000 --seeds 5",
         ]
     )
 

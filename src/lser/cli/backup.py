@@ -12,7 +12,7 @@ def backup(argv: list[str]) -> int:
 
 
 def _backup(
-    shop: Annotated[Path, tyro.conf.Positional], to: Annotated[Path, tyro.conf.Positional], /
+    shop: Annotated[str, tyro.conf.Positional], to: Annotated[Path, tyro.conf.Positional], /
 ) -> int:
     """Copy a shop's log, policies and snapshots to a new folder, while it is served.
 
@@ -21,11 +21,14 @@ def _backup(
     example: lser backup shop backups/monday
 
     Args:
-        shop: Folder of the shop.
+        shop: Folder of the shop; a database has tools of its own (pg_dump).
         to: Folder to make; it must not be there yet.
     """
     from lser.online.backup import copy_shop
+    from lser.online.store import is_database
 
-    head = copy_shop(shop, to)
+    if is_database(shop):
+        raise ValueError("lser backup copies folders; for a database use pg_dump")
+    head = copy_shop(Path(shop), to)
     print(f"{to}: {head:,} events")
     return 0

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -14,7 +13,7 @@ def evaluate_log(argv: list[str]) -> int:
 
 
 def _evaluate_log(
-    log: Path,
+    log: str,
     policy: tyro.conf.UseAppendAction[tuple[str, ...]] = (),
     pages: int = 20_000,
     floor: float = 100.0,
@@ -29,22 +28,24 @@ def _evaluate_log(
     example: lser evaluate --log shop --policy lser-12
 
     Args:
-        log: Folder of the shop.
+        log: Folder of the shop, or the address of its database.
         policy: ARM-VERSION; may be repeated. Default: the newest of every arm.
         pages: Newest pages to use.
         floor: Effective sample size below which nothing is said.
         json_output: Print JSON.
     """
     from lser.online.estimates import current_policies, evaluate
-    from lser.online.sqlite_reader import SqliteReader
+    from lser.online.store import open_store
 
-    reader = SqliteReader(log)
+    store = open_store(log)
+    reader = store.reader()
     try:
         found = evaluate(
-            reader, current_policies(log, reader, list(policy)), most=pages, floor=floor
+            reader, current_policies(store, reader, list(policy)), most=pages, floor=floor
         )
     finally:
         reader.close()
+        store.close()
     if json_output:
         print(json.dumps({name: asdict(result) for name, result in found.items()}))
         return 0

@@ -14,7 +14,7 @@ def import_(argv: list[str]) -> int:
 
 def _import(
     clicks: Annotated[Path, tyro.conf.Positional],
-    shop: Annotated[Path, tyro.conf.Positional],
+    shop: Annotated[str, tyro.conf.Positional],
     /,
     items: Path | None = None,
     features: int = 0,
@@ -31,7 +31,8 @@ def _import(
 
     Args:
         clicks: CSV or Parquet.
-        shop: Folder of the shop; it must not be served at the moment.
+        shop: Folder of the shop, which must not be served at the moment, or the address of its
+            database.
         items: The items, for a shop that is not there yet.
         features: Numbers about the visitor that requests will give, for a new shop.
         gap: Seconds between rows of a user that are still one page, where no column says it.

@@ -1,4 +1,4 @@
-"""``lser simulators`` and ``lser memories``: what there is."""
+"""``lser simulators``, ``lser memories`` and ``lser agents``: what there is."""
 
 import json
 from typing import Any
@@ -7,10 +7,12 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from lser.catalogue import MEMORIES, SIMULATORS, Entry
+from lser.catalogue import AGENTS, MEMORIES, SIMULATORS, Entry
 from lser.cli.display import stdout
 from lser.simulators import SIMULATORS as IDS
 from lser.simulators.virtual_taobao.weights import WeightsError
+
+NEEDS = {"clicks": "rewards that count clicks", "items": "the catalogue, where one is known"}
 
 
 def memories(argv: list[str]) -> int:
@@ -25,7 +27,7 @@ def memories(argv: list[str]) -> int:
         }
         for entry in MEMORIES.values()
     ]
-    note = "Start with lser and uniform; reward-top shows what reward order does alone."
+    note = "Start with lser-steady and uniform; reward-top shows what reward order does alone."
     return _show(rows, as_json, f"Memories (lser train SIMULATOR MEMORY). {note}")
 
 
@@ -36,6 +38,42 @@ def _memories(json: bool = False) -> bool:
         json: Print JSON lines.
     """
     return json
+
+
+def agents(argv: list[str]) -> int:
+    """List the agents."""
+    as_json = tyro.cli(_agents, args=argv, prog="lser agents")
+    rows: list[dict[str, Any]] = [
+        {
+            "name": entry.name,
+            "title": entry.title,
+            "what": entry.about,
+            "needs": ", ".join(NEEDS[need] for need in sorted(entry.needs)) or "nothing",
+            "source": entry.source,
+        }
+        for entry in AGENTS.values()
+    ]
+    if not as_json:
+        rows = [_narrow_agent(row) for row in rows]
+    note = "Unless named: click-model on bazaar, ddpg elsewhere; ridge is what to beat."
+    return _show(rows, as_json, f"Agents (lser train SIMULATOR MEMORY AGENT). {note}")
+
+
+def _agents(json: bool = False) -> bool:
+    """List the agents: what each learns, what it needs to know, and where it comes from.
+
+    Args:
+        json: Print JSON lines.
+    """
+    return json
+
+
+def _narrow_agent(row: dict[str, Any]) -> dict[str, Any]:
+    """The row for 80 columns: what it needs under what it is."""
+    what = f"{row['title']}: {row['what']}"
+    if row["needs"] != "nothing":
+        what += f"; uses {row['needs']}"
+    return {"name": row["name"], "what": what, "source": row["source"]}
 
 
 def simulators(argv: list[str]) -> int:

@@ -19,6 +19,7 @@ def serve(argv: list[str]) -> int:
 def _serve(
     shop: Annotated[Path | None, tyro.conf.Positional] = None,
     /,
+    log: str | None = None,
     items: Path | None = None,
     features: int | None = None,
     arm: tyro.conf.UseAppendAction[tuple[str, ...]] = (),
@@ -29,8 +30,10 @@ def _serve(
     pace: float | None = None,
     publish_every: float | None = None,
     release: Literal["auto", "manual"] | None = None,
+    canary: float | None = None,
     retention_days: float | None = None,
     durability: Literal["process", "power"] = "process",
+    learner: bool = True,
     host: str = "127.0.0.1",
     port: int = 8_080,
     rate: float = 0.0,
@@ -47,10 +50,14 @@ def _serve(
     it again with the same command and it goes on where it stopped. Tokens come from
     LSER_WRITER_TOKEN and LSER_ADMIN_TOKEN or from files.
 
-    example: lser serve shop --items items.csv --features 8 --arm lser --arm bandit=.1
+    With --log postgresql://... the shop is in a database that any number of servers share, on
+    as many machines; one learner at a time has the lease.
+
+    example: lser serve shop --items items.csv --features 8 --arm lser-steady --arm bandit=.1
 
     Args:
         shop: Folder of the shop.
+        log: Address of a PostgreSQL database that holds the shop in place of a folder.
         items: CSV or Parquet of the items: id, v0, v1, ... and attributes; needed once.
         features: Numbers about the visitor that requests will give.
         arm: Arm of the traffic, NAME or NAME=SHARE, the first is the control; may be repeated.
@@ -61,8 +68,11 @@ def _serve(
         pace: Updates per page.
         publish_every: Seconds between new policies.
         release: Whether sound policies go live by themselves.
+        canary: Share of an arm's visitors who see a new policy before the others do.
         retention_days: Days after which decisions and feedback are deleted.
-        durability: What acknowledged events survive: the end of any process, or power loss.
+        durability: What acknowledged events survive: the end of any process, or power loss; in a
+            database always both.
+        learner: Learn here, or stand by while another server does.
         host: Address to listen on; others than this machine's own need tokens.
         port: Port to listen on.
         rate: Requests per second and client address; 0: no limit.
@@ -78,6 +88,7 @@ def _serve(
         from lser.online.service.server import Options
         from lser.online.service.supervisor import Supervisor
         from lser.online.settings import Settings, parse_arms
+        from lser.online.store import is_database, open_store
     except ModuleNotFoundError as error:
         raise ValueError(f"{INSTALL} ({error})") from None
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
@@ -87,27 +98,32 @@ def _serve(
         address = f"http://{host}:{port}/"
         opened = (lambda: webbrowser.open(address)) if browser else None
         return run_demo(shop, host=host, port=port, seconds=seconds, ready=opened)
-    if shop is None:
+    if log is not None and (shop is not None or not is_database(log)):
+        raise ValueError(f"--log takes postgresql://..., and no folder beside it, got {log!r}")
+    if shop is None and log is None:
         raise ValueError("name the shop's folder, or use --demo")
+    store = open_store(log or str(shop))
     values: dict[str, Any] = {
         "features": features, "k": k, "window": window, "session_timeout": session_timeout,
         "cold": cold, "pace": pace, "publish_every": publish_every, "release": release,
         "retention_days": retention_days, "arms": parse_arms(arm) if arm else None,
+        "canary": canary,
     }  # fmt: skip
     settings = {name: value for name, value in values.items() if value is not None}
     Settings(**settings)  # what is wrong is said here, before any process is started
     check_host(host, Tokens.of(writer_token_file, admin_token_file))
     options = Options(
-        folder=shop,
+        shop=store.address,
         items=items,
         host=host,
         port=port,
         durability=durability,
+        learner="process" if learner else "off",
         settings=settings,
         limits=Limits(rate=rate, body=body_limit),
         writer_token_file=writer_token_file,
         admin_token_file=admin_token_file,
-        title=shop.resolve().name,
+        title=store.name if shop is None else shop.resolve().name,
     )
-    print(f"serving {shop} at http://{host}:{port}/", file=sys.stderr)
+    print(f"serving {store.name} at http://{host}:{port}/", file=sys.stderr)
     return Supervisor(options).run()

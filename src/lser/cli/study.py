@@ -1,29 +1,27 @@
-"""``lser study``: a whole study on this machine's cores, resumable, with one progress display."""
+"""``lser study``: a whole study on cores, GPUs or a cluster, resumable, with one display."""
 
 import shlex
 import sys
 from math import inf
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.table import Table
 from rich.text import Text
 
 from lser.cli.display import left, stdout
+from lser.cli.engines import Engine, Place, processes
 from lser.cli.jobs import run_jobs
 from lser.experiments import records
 from lser.experiments.experiment import from_json
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
-from lser.experiments.ready import check_device, sizes
+from lser.experiments.ready import sizes
 from lser.experiments.studies import GROUPS, STUDIES, plan
-from lser.experiments.study import Job, Processes, Tally, finished, job_for
-from lser.fleet.map import Fleets
+from lser.experiments.study import Job, Tally, finished, job_for
 from lser.report.style import count
 from lser.simulators.virtual_taobao.weights import WeightsError
-
-Engine = Literal["processes", "fleet"]
 
 UPDATES_PER_SECOND = 400  # of one process; only --dry-run's estimate uses it
 
@@ -65,7 +63,9 @@ def _arguments(
     device: str = "cuda",
     fleet_size: int = 128,
     deadline: float = inf,
-) -> tuple[str, Scale, int, str, int, Path, bool, Engine, str, int, float]:
+    address: str = "",
+    gpus: float = 0.0,
+) -> tuple[str, Scale, int, str, Path, bool, Place]:
     """Collect the arguments.
 
     Args:
@@ -74,18 +74,20 @@ def _arguments(
         seeds: Seeds per cell, from 0.
         only: Keep runs whose simulator, label or study contains this text, or one of several
             with | between them.
-        workers: Processes side by side, or of a fleet; 0: as many as cores.
+        workers: Runs side by side, or processes of a fleet; 0: as many as cores.
         out: Folder for the records.
         dry_run: List the runs, their memory and an estimate of time, and stop.
-        engine: A process for each run, or fleets: runs with their learners stacked on a device.
+        engine: A process for each run; fleets: runs with their learners stacked on a device; or
+            ray: a task of a Ray cluster for each run.
         device: Where a fleet learns.
         fleet_size: Runs of one fleet, at most.
         deadline: Seconds after which fleets stop; the same command goes on where they stood.
+        address: With --engine ray: the cluster, host:port or auto; by default this machine's, or
+            a new one of its cores.
+        gpus: With --engine ray: the part of a GPU for each fleet; 0: runs on cores, no fleets.
     """
-    return (
-        *(name, scale, seeds, only, workers, out, dry_run),
-        *(engine, device, fleet_size, deadline),
-    )
+    place = Place(engine, workers, device, fleet_size, deadline, address, gpus)
+    return name, scale, seeds, only, out, dry_run, place
 
 
 def _study(
@@ -93,30 +95,22 @@ def _study(
     scale: Scale,
     seeds: int,
     only: str,
-    workers: int,
     out: Path,
     dry_run: bool,
-    engine: Engine,
-    device: str,
-    fleet_size: int,
-    deadline: float,
+    place: Place,
     *,
     command: str,
 ) -> int:
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
-    processes = Processes(workers) if workers > 0 else Processes()
     jobs = [job_for(experiment, out, command) for experiment in plan(name, scale, seeds)]
     jobs = [job for job in jobs if _chosen(job, only)]
     if not jobs:
         raise ValueError(f"--only {only!r} leaves no run of {name}")
     if dry_run:
-        _list(jobs, processes.workers, engine)
+        _list(jobs, processes(place.workers).workers, place)
         return 0
-    if engine == "fleet":
-        check_device(device)
-    fleets = Fleets(device, fleet_size, workers, deadline)
-    code = run_jobs(jobs, fleets if engine == "fleet" else processes)
+    code = run_jobs(jobs, place.map())
     print(_close(jobs))
     print(f"\ndraw it: lser report {shlex.quote(str(out))} --out report", file=sys.stderr)
     return code
@@ -134,7 +128,7 @@ def _close(jobs: list[Job]) -> str:
     return closing([record for job in jobs if (record := records.read(Path(job.folder))).final])
 
 
-def _list(jobs: list[Job], workers: int, engine: Engine) -> None:
+def _list(jobs: list[Job], workers: int, place: Place) -> None:
     cells: dict[tuple[str, ...], list[Job]] = {}
     for job in jobs:
         plain = job.experiment
@@ -150,12 +144,12 @@ def _list(jobs: list[Job], workers: int, engine: Engine) -> None:
         table.add_row(*(Text(word) for word in (*cell, str(len(runs)), str(done))))  # never markup
     console = stdout()
     console.print(table)
-    console.print(Text(_estimate(sum(waiting.values()), jobs, workers, engine)))
+    console.print(Text(_estimate(sum(waiting.values()), jobs, workers, place)))
 
 
-def _estimate(work: float, jobs: list[Job], workers: int, engine: Engine) -> str:
+def _estimate(work: float, jobs: list[Job], workers: int, place: Place) -> str:
     """How long, and how much memory, in one sentence."""
-    if engine == "fleet":
+    if place.stacks:
         return f"about {work:,.0f} updates; how fast fleets are depends on the device"
     seconds = work / UPDATES_PER_SECOND / workers
     largest = max(map(_bytes, {job.experiment["simulator"]["name"]: job for job in jobs}.values()))

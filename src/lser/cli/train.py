@@ -3,7 +3,9 @@
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic
 
@@ -27,8 +29,9 @@ USAGE = """Run one experiment and keep its record.
 lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper] [OPTIONS]
 lser train --from RECORD [OPTIONS]
 
-The names choose what the options below belong to (default: bazaar lser ddpg); `lser simulators`
-and `lser memories` list them. A memory may be module:Class of your own, a simulator any
+The names choose what the options below belong to; see lser simulators, lser memories and
+lser agents. Default: bazaar, lser-steady, and the agent that learns most there, click-model on
+bazaar and ddpg elsewhere. A memory may be module:Class of your own, a simulator any
 Gymnasium id. --scale sets the preset they start from (default: quick); --from starts
 from the experiment of a record instead. Progress and scores go to stderr; stdout carries the path
 of the record.
@@ -58,6 +61,8 @@ class Options(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Seconds between checkpoints."""
     again: bool = False
     """Run anew over a finished record, or over checkpoints that cannot be read."""
+    address: str = ""
+    """The Ray cluster of --feeders, host:port or auto; by default this machine's, or a new one."""
 
 
 def train(argv: list[str]) -> int:
@@ -95,6 +100,7 @@ def train(argv: list[str]) -> int:
         as_json=options.json,
         checkpoint_seconds=options.checkpoint_seconds,
         again=options.again,
+        address=options.address,
     )
 
 
@@ -108,6 +114,7 @@ def execute(
     as_json: bool = False,
     checkpoint_seconds: float = 60.0,
     again: bool = False,
+    address: str = "",
 ) -> int:
     """Run (or continue) `experiment` in `folder` with a progress display."""
     import torch  # after the arguments are parsed: --help answers without it
@@ -118,12 +125,22 @@ def execute(
     from lser.experiments.ready import check
     from lser.experiments.run import Interrupted, Run
 
+    kind: Callable[..., Run]
     torch.set_num_threads(1)
     check([experiment], folder)
     name = "/".join(experiment.names)
-    run = Run(
-        experiment, folder, command=command, checkpoint_seconds=checkpoint_seconds, again=again
-    )
+    every = checkpoint_seconds
+    if experiment.feeders:
+        from lser.ray.fed_run import FedRun
+
+        kind = partial(FedRun, address=address)
+    elif address:
+        raise ValueError(
+            f"--address {address} is the cluster of --feeders, which are not asked for"
+        )
+    else:
+        kind = Run
+    run = kind(experiment, folder, command=command, checkpoint_seconds=every, again=again)
     watchers: list[Watcher] = [ProgressFile(folder)]
     if tensorboard:
         watchers.append(Board(folder, lambda: run.replay.stats()))

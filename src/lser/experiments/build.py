@@ -1,5 +1,6 @@
 """From an experiment to what runs: environment, agent, memory and their seeds."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ from lser.experiments.experiment import Experiment
 from lser.experiments.preflight import check_memory
 from lser.replay import Replay
 from lser.simulators.base import Anchor, facts_of
+from lser.training import Evaluation, Step, evaluate, train
 from lser.training.goals import GoalEnv
 from lser.types import Items
 
@@ -39,6 +41,26 @@ class Built(NamedTuple):
     agent: Agent
     replay: Replay
     seeds: Seeds
+    experiment: Experiment
+
+    def train(self) -> Iterator[Step]:
+        """`lser.train` on these parts, at the experiment's batch, updates, horizon and seed."""
+        wanted = self.experiment
+        return train(
+            self.env,
+            self.agent,
+            self.replay,
+            batch_size=wanted.batch_size,
+            updates_per_step=wanted.updates_per_step,
+            learning_starts=wanted.learning_starts,
+            horizon=wanted.horizon,
+            seed=self.seeds.users,
+        )
+
+    def evaluate(self, sessions: int | None = None) -> Evaluation:
+        """`lser.evaluate` on fresh users, by default as many as at the experiment's end."""
+        count = self.experiment.final_sessions if sessions is None else sessions
+        return evaluate(self.agent, self.evaluation_env, sessions=count, seed=self.seeds.final)
 
 
 def build(experiment: Experiment) -> Built:
@@ -53,6 +75,7 @@ def build(experiment: Experiment) -> Built:
         build_agent(experiment, env, seeds.agent),
         build_replay(experiment, env, seeds.replay),
         seeds,
+        experiment,
     )
 
 

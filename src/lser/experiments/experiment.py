@@ -50,6 +50,8 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Sessions of one evaluation."""
     final_sessions: int = 1_000
     """Sessions of the evaluation at the end."""
+    feeders: int = 0
+    """Collectors on a Ray cluster, each with its own `users`; 0: the learner's process acts."""
     session_length: float = 10.0
     """Expected pages per session; only the memories' annealing schedules use it."""
     study: str = ""
@@ -62,6 +64,8 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
             _at_least_one(name, getattr(self, name))
         for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):
             _at_least_one(name, getattr(self, name))
+        if self.feeders < 0:
+            raise ValueError(f"feeders must not be negative, got {self.feeders}")
         if self.intervention_stops not in ("noise", "noise and greedy", "learning"):
             raise ValueError(
                 "intervention_stops must be noise, noise and greedy or learning, "

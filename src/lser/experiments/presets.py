@@ -13,20 +13,26 @@ SCALES: tuple[Scale, ...] = ("quick", "medium", "paper")
 
 POINTS = 20  # evaluations along a curve
 NEWEST = 8  # places of a batch for the newest transitions, in the cure
+AGENT = "ddpg"  # the paper's, and what learns where no other agent is known to do better
+BETTER = {"bazaar": "click-model"}  # rewards are clicks on items of a catalogue that is known
 
 
 def preset(
     simulator: str = "bazaar",
-    memory: str = "lser",
-    agent: str = "ddpg",
+    memory: str = "lser-steady",
+    agent: str = "",
     *,
     scale: Scale = "paper",
+    cure: bool = False,
 ) -> Experiment:
     """The experiment for these names at `scale`; unknown names are errors that say what is near.
 
-    `lser-steady` bounds the agent's values too (`steady`), `ddpg-release` brings the release's
-    regime (`released`), and agents without networks learn from batches of 32.
+    What is not named is what works: the memory `lser-steady`, and the agent that learns most on
+    the simulator, the click model on Bazaar and DDPG elsewhere. `cure` gives any memory what
+    `lser-steady` has (`steady`), so that like is compared with like; `ddpg-release` brings the
+    release's regime (`released`), and agents without networks learn from batches of 32.
     """
+    agent = agent or best_agent(simulator)
     entry = SIMULATORS[simulator]
     facts = facts_of(entry.load())
     sessions: int = getattr(facts.lengths, scale)
@@ -42,13 +48,18 @@ def preset(
     )
     if not hasattr(entry.load(), "simulator_type"):  # one user at a time: short evaluations
         experiment = replace(experiment, evaluate_sessions=20, final_sessions=100)
+    if cure or memory == "lser-steady":
+        experiment = steady(experiment)
     if simulator == "bazaar":
         experiment = _for_bazaar(experiment)
     if not isinstance(experiment.agent, ActorCriticParams):
         experiment = replace(experiment, batch_size=32)
-    if agent == "ddpg-release":
-        experiment = released(experiment)
-    return steady(experiment) if memory == "lser-steady" else experiment
+    return released(experiment) if agent == "ddpg-release" else experiment
+
+
+def best_agent(simulator: str) -> str:
+    """The agent that learns most on a simulator, as far as is known."""
+    return BETTER.get(simulator, AGENT)
 
 
 def _for_bazaar(experiment: Experiment) -> Experiment:
@@ -74,13 +85,15 @@ def steady(experiment: Experiment) -> Experiment:
     """The cure for runs that fall, for any memory and agent.
 
     The newest 8 in every batch, a coin per item and random draws from the whole memory where the
-    memory has a coin, and targets within what rewards allow where the agent has targets.
+    memory has a coin, and targets within what rewards allow where the agent has targets. A memory
+    that will be full forgets by age.
     """
     wanted = {"newest": NEWEST, "greedy_per": "item", "random_from": "memory"}
     agent = experiment.agent
     if isinstance(agent, ActorCriticParams):
         agent = replace(agent, value_bound="auto")
-    return replace(experiment, memory=_with(experiment.memory, wanted), agent=agent)
+    cured = replace(experiment, memory=_with(experiment.memory, wanted), agent=agent)
+    return _forgetting(cured)
 
 
 def released(experiment: Experiment) -> Experiment:
@@ -101,7 +114,7 @@ def learnable(simulator: str, memory: str = "uniform", *, objective: str = "") -
     Interest evolution by `objective` "quality" (the default) or "watch time"; RecoGym by "expected
     click" (the default) or "click". LSER forgets by age, as these memories fill.
     """
-    experiment = preset(simulator, memory, scale="medium")
+    experiment = preset(simulator, memory, AGENT, scale="medium")
     simulator_params, agent = experiment.simulator, replace(experiment.agent, noise_scale=1.0)
     changes: dict[str, Any] = {"updates_per_step": 1.0, "capacity": 100_000}
     match simulator:
@@ -133,7 +146,18 @@ def learnable(simulator: str, memory: str = "uniform", *, objective: str = "") -
 
 def lasting(experiment: Experiment, sessions: int) -> Experiment:
     """`experiment` cut or stretched to `sessions`, its curve keeping its number of points."""
-    return replace(experiment, sessions=sessions, evaluate_every=max(1, sessions // POINTS))
+    longer = replace(experiment, sessions=sessions, evaluate_every=max(1, sessions // POINTS))
+    return _forgetting(longer) if getattr(longer.memory, "newest", 0) == NEWEST else longer
+
+
+def _forgetting(experiment: Experiment) -> Experiment:
+    """`experiment` with a store that forgets by age, if its memory will be full before the end.
+
+    A full store that keeps the best rewards turns away what the present policy does.
+    """
+    if experiment.sessions * experiment.session_length <= experiment.capacity:
+        return experiment
+    return replace(experiment, memory=_with(experiment.memory, {"store": "fifo"}))
 
 
 def _with(params: Any, wanted: dict[str, Any]) -> Any:

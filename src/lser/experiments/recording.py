@@ -31,6 +31,7 @@ class Recorder:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.curve: list[str] = []  # its lines
+        self.last_line: dict[str, float] | None = None  # the last evaluation
         part = {"started": _now(), "versions": _versions(), "git_commit": _git_commit()}
         self.meta: dict[str, Any] = {
             "command": command,
@@ -47,11 +48,6 @@ class Recorder:
         elif not _same(_read(existing), experiment):
             raise ValueError(f"{folder} holds the record of another experiment")
 
-    @property
-    def last_line(self) -> dict[str, float] | None:
-        """The last evaluation."""
-        return json.loads(self.curve[-1]) if self.curve else None
-
     def begin(self, metric: str) -> None:
         """Mark the run as under way."""
         self._status("running", metric=metric)
@@ -59,6 +55,7 @@ class Recorder:
     def append(self, line: dict[str, float]) -> None:
         """Add one evaluation to the curve."""
         self.curve.append(json.dumps(line))
+        self.last_line = dict(line)
         with (self.folder / CURVE).open("a") as file:
             file.write(self.curve[-1] + "\n")
 
@@ -67,6 +64,7 @@ class Recorder:
         path = self.folder / CURVE
         write_text(path, "".join(f"{line}\n" for line in curve))
         self.curve = list(curve)
+        self.last_line = json.loads(curve[-1]) if curve else None
 
     def begin_anew(self) -> None:
         """Forget an earlier run of the same experiment."""

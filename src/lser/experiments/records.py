@@ -18,6 +18,9 @@ from lser.experiments.owner import owned
 EXPERIMENT, META, CURVE = "experiment.json", "meta.json", "curve.jsonl"
 FINAL, TIMES = "final.json", "times.json"
 PACKED = "*.jsonl.gz"
+MOST_BYTES = 16 << 20  # of a JSON file, or of a line of a packed one: many times a long run's
+MOST_PACKED = 1 << 30  # of a packed file when it is unpacked
+MOST_RECORDS = 100_000  # of a packed file
 
 
 @dataclass(frozen=True)
@@ -186,14 +189,21 @@ def ordered(records: Iterable[Record]) -> list[Record]:
 
 
 def _unpack(path: Path) -> list[Record]:
+    found: list[Record] = []
+    left = MOST_PACKED
     try:
-        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        with gzip.open(path) as file:
+            while line := file.readline(min(MOST_BYTES, left) + 1):
+                left -= len(line)
+                if len(line) > MOST_BYTES or left < 0 or len(found) >= MOST_RECORDS:
+                    raise ValueError(f"it is too large, unpacked: stopped at line {len(found) + 1}")
+                found.append(_unpack_line(path, len(found) + 1, line))
     except (OSError, EOFError, ValueError, zlib.error) as error:
         return [damaged(path, f"path={str(path)!r} is no packed file of records: {error}")]
-    return [_unpack_line(path, number, line) for number, line in enumerate(lines, start=1)]
+    return found
 
 
-def _unpack_line(path: Path, number: int, line: str) -> Record:
+def _unpack_line(path: Path, number: int, line: bytes) -> Record:
     try:
         fields = json.loads(line)
         kept = {name: fields[name] for name in ("experiment", "meta", "curve", "final")}
@@ -264,6 +274,8 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def _json(path: Path, text: Callable[[], str]) -> Any:
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"path={str(path)!r} is too large: {path.stat().st_size:,} bytes")
     try:
         return json.loads(text())
     except (ValueError, RecursionError) as error:  # bytes that are no text are ValueErrors too

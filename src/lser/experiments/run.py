@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, ClassVar
 
 from lser import files
 from lser.checks import check_number
@@ -37,6 +38,8 @@ class Interrupted(Exception):
 class Run:
     """An experiment under way in a record's folder."""
 
+    fed: ClassVar[bool] = False  # by collectors elsewhere: the subclass that can
+
     def __init__(
         self,
         experiment: Experiment,
@@ -58,6 +61,10 @@ class Run:
 
     def _set_up(self, command: str, again: bool) -> None:
         experiment, folder = self.experiment, self.folder
+        if bool(experiment.feeders) != self.fed:
+            raise ValueError(
+                f"feeders={experiment.feeders}: `lser train` runs these, on a Ray cluster"
+            )
         if is_done(folder) and not again:
             Recorder(folder, to_json(experiment), command)  # of another experiment? it says so
             raise ValueError(f"{folder} is finished; --again runs it anew, over this record")
@@ -104,9 +111,25 @@ class Run:
         return self.progress.sessions >= self.experiment.sessions
 
     def _train(self, watch: Watcher | None, stop: Callable[[], bool]) -> None:
-        experiment, progress = self.experiment, self.progress
         saved = time.monotonic()
-        steps = train(
+        steps = self.steps()
+        self.evaluate_if_due()
+        while not self.complete:
+            self.after(next(steps), watch)
+            if stop():
+                if self.can_be_saved:
+                    self.checkpoint()
+                self.recorder.pause()
+                raise Interrupted
+            if self.can_be_saved and time.monotonic() - saved > self.checkpoint_seconds:
+                self.checkpoint()
+                saved = time.monotonic()
+        self.finish()
+
+    def steps(self) -> Iterator[Step]:
+        """Training, one vector step after another."""
+        experiment = self.experiment
+        return train(
             self.traffic,
             self.built.agent,
             self.replay,
@@ -114,20 +137,13 @@ class Run:
             updates_per_step=experiment.updates_per_step,
             learning_starts=experiment.learning_starts,
             seed=self.built.seeds.users,
-            progress=progress,
+            progress=self.progress,
         )
-        self.evaluate_if_due()
-        while not self.complete:
-            self.after(next(steps), watch)
-            if stop():
-                if self.traffic.can_be_saved:
-                    self.checkpoint()
-                self.recorder.pause()
-                raise Interrupted
-            if self.traffic.can_be_saved and time.monotonic() - saved > self.checkpoint_seconds:
-                self.checkpoint()
-                saved = time.monotonic()
-        self.finish()
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether there can be checkpoints."""
+        return self.traffic.can_be_saved
 
     def after(self, step: Step, watch: Watcher | None) -> None:
         """Count a vector step that was just taken, evaluate if that is due, and tell `watch`."""
@@ -212,9 +228,22 @@ class Run:
         checkpoints.save(self.folder / AGENT, 0, self.built.agent.state_dict())
         times = {**self.progress.times, "wall": self._elapsed(), "cpu": self._cpu_seconds()}
         final = {**self._counts(), **_scores(result), **self.signals.line(self.progress)}
+        final |= self.more()
         self.recorder.finish(final, times, self.replay.stats())
         self.checkpoints.clear()
         self.owner.release()
+
+    def more(self) -> dict[str, float]:
+        """Further numbers for the end of the record."""
+        return {}
+
+    def traffic_state(self) -> dict[str, Any]:
+        """Where the users stand, for a checkpoint."""
+        return self.traffic.state_dict()
+
+    def load_traffic_state(self, state: dict[str, Any]) -> None:
+        """Go on with the users of a checkpoint."""
+        self.traffic.load_state_dict(state)
 
     def checkpoint(self) -> Path:
         """Write everything needed to continue exactly here."""
@@ -222,7 +251,7 @@ class Run:
         tree = {
             "agent": self.built.agent.state_dict(),
             "replay": {"config": json.dumps(replay.config), "arrays": replay.arrays},
-            "traffic": self.traffic.state_dict(),
+            "traffic": self.traffic_state(),
             "progress": asdict(self.progress),
             "sums": self.signals.sums,
             "next_evaluation": self._next_evaluation,
@@ -245,7 +274,7 @@ class Run:
         replay = tree["replay"]
         state = State(json.loads(replay["config"]), replay["arrays"])
         self.replay = type(self.built.replay).from_state(state)
-        self.traffic.load_state_dict(tree["traffic"])
+        self.load_traffic_state(tree["traffic"])
         self.progress = Progress(**tree["progress"])
         self.signals.sums = tree["sums"]
         self._next_evaluation = tree["next_evaluation"]

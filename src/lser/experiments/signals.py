@@ -67,6 +67,8 @@ class Signals:
         if self._warned or not progress.values:
             return
         now = Values._make(progress.values)
+        if now.bound_low == now.bound_high:  # no reward but one has been seen: nothing to leave
+            return
         slack = SLACK * (now.bound_high - now.bound_low)
         largest = max(now.replayed_largest, now.own_largest)
         if largest > now.bound_high + slack or now.replayed_mean < now.bound_low - slack:

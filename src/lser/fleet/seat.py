@@ -46,6 +46,7 @@ class Seat:
         self.evaluates_at_once = run.experiment.intervention is not None or (
             agent.normaliser is not None
         )
+        self._seen = np.empty((0, 0), np.float32)  # (N, O) what the actor reads
         self._arrival: Arrival | None = None
         self._ids: Int64 | None = None  # of the batch being learned, if its errors are wanted
         self._learned: Learned | None = None  # only the critic's values, when it was time
@@ -66,7 +67,8 @@ class Seat:
         """What the run sees, and the batches of its next vector step, one after another."""
         run, experiment = self.run, self.run.experiment
         now, rate = run.progress, experiment.updates_per_step
-        board.observations[self.slot] = self.agent.look(look(now, rate))
+        self._seen = self.agent.look(look(now, rate))
+        board.observations[self.slot] = self._seen
         normal = self.agent.draw_to_act(experiment.users)
         for draws in board.normals:
             draws[self.slot] = 0.0 if normal is None else normal.t().numpy()
@@ -91,7 +93,8 @@ class Seat:
 
     def act(self, action: Float32) -> None:
         """Let the chosen actions (N, A) happen, with noise; store unless errors are awaited."""
-        self._arrival = advance(self.run.traffic, self.run.progress, self.agent.perturb(action))
+        action = self.agent.perturb(action, self._seen)
+        self._arrival = advance(self.run.traffic, self.run.progress, action)
         self._store_if_all_is_there()
 
     def hear(self, board: Board, batches: list[HostBatches], step: int) -> None:

@@ -7,14 +7,14 @@ hand-overs from the cold start (`handover`) are events.
 import hashlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lser.online.intervals import Tally, below
 from lser.online.joins import Decision
 from lser.online.settings import Settings
+from lser.online.versions import Versions
 
-KEPT = 50  # versions that are remembered
 BIN = 1.0  # seconds; the finest of the curves' bins
 BINS = 600  # kept for the curve; older ones are merged in pairs
 DIRECT = ("popular", "bandit", "random")  # arms that need no cold start
@@ -37,43 +37,6 @@ def arm_of(settings: Settings, visitor: str) -> str:
 
 
 @dataclass
-class Versions:
-    """The policies of one learner."""
-
-    about: "OrderedDict[int, dict[str, Any]]" = field(default_factory=OrderedDict)
-    current: int = 0  # 0: none, the cold start or random pages are shown
-    stable: int = 0  # where a rollback goes
-    held: bool = False  # whether candidates wait for a promotion
-
-    def candidate(self, body: dict[str, Any], *, auto: bool) -> None:
-        """Take in a candidate; a sound one goes live by itself unless they are held."""
-        version = int(body["version"])
-        self.about[version] = {**body, "state": "candidate" if body["sound"] else "rejected"}
-        while len(self.about) > KEPT:
-            self.about.popitem(last=False)
-        if body["sound"] and auto and not self.held:
-            self._go(version)
-
-    def release(self, body: Mapping[str, Any]) -> None:
-        """Promote a version or go back to one."""
-        version = int(body["version"])
-        if body["action"] == "promote":
-            self.stable, self.held = version, bool(body.get("hold", False))
-        else:
-            if self.current in self.about:
-                self.about[self.current]["state"] = "rolled back"
-            self.held = True
-        self._go(version)
-
-    def _go(self, version: int) -> None:
-        if self.current in self.about and self.about[self.current]["state"] == "current":
-            self.about[self.current]["state"] = "retired"
-        self.current = version
-        if version in self.about:
-            self.about[version]["state"] = "current"
-
-
-@dataclass
 class Bin:
     """Closed pages of one stretch of time."""
 
@@ -93,6 +56,7 @@ class Arms:
         self.total: dict[str, Tally] = {}
         self.probes: dict[str, tuple[Tally, Tally]] = {}  # cold start: learner's, cold's
         self.trials: dict[str, tuple[Tally, Tally]] = {}  # since the last release: arm's, control's
+        self.canaries: dict[str, tuple[Tally, Tally]] = {}  # on trial: the new one's, the current's
         self.live: set[str] = set()  # arms whose learner has taken over
         self.curve: dict[str, deque[Bin]] = {}
         self.width = BIN
@@ -118,17 +82,26 @@ class Arms:
         if own and own.held and not version and arm != self.control:  # rolled back to control
             control = self.versions.get(self.control)
             return arm, self.control, control.current if control else 0, False
+        if (
+            own
+            and own.canary
+            and unit(self.settings.salt, "canary", visitor) < self.settings.canary
+        ):
+            version = own.canary
         return arm, arm, version, False
 
     def candidate(self, body: dict[str, Any]) -> None:
         """Fold in a `policy` event."""
-        auto = self.settings.release == "auto"
-        self.versions.setdefault(body["arm"], Versions()).candidate(body, auto=auto)
+        versions = self.versions.setdefault(body["arm"], Versions())
+        versions.candidate(
+            body, auto=self.settings.release == "auto", canary=self.settings.canary > 0
+        )
 
     def release(self, body: Mapping[str, Any]) -> None:
         """Fold in a `release` event; its trial begins anew."""
         self.versions.setdefault(body["arm"], Versions()).release(body)
         self.trials.pop(body["arm"], None)
+        self.canaries.pop(body["arm"], None)
 
     def handover(self, body: Mapping[str, Any]) -> None:
         """Fold in a `handover` event."""
@@ -144,6 +117,10 @@ class Arms:
             self._pair(self.probes, arm)[decision.cold].add(*page)
         elif arm != self.control:
             self._pair(self.trials, arm)[0].add(*page)
+        versions = self.versions.get(arm)
+        if versions and versions.tries(decision.version) and not decision.cold:
+            place = int(decision.version == versions.current)
+            self._pair(self.canaries, arm)[place].add(*page)
         if arm == self.control:
             for other in [name for name, _ in self.settings.arms if name != arm]:
                 self._pair(self.trials, other)[1].add(*page)
@@ -174,30 +151,45 @@ class Arms:
             for name, old in self.curve.items():
                 self.curve[name] = _merged(old, self.width)
 
-    def due(self) -> list[tuple[str, dict[str, Any]]]:
-        """Events that the evidence asks for: hand-overs and rollbacks."""
-        found: list[tuple[str, dict[str, Any]]] = []
+    def due(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Events that the evidence asks for: hand-overs and rollbacks, by kind, id and body.
+
+        Every server of a shop comes to them; the ids make one of what several say.
+        """
+        found: list[tuple[str, str, dict[str, Any]]] = []
         for arm, (own, cold) in self.probes.items():
             if self.cold(arm) and below(cold, own):
                 evidence = {"learner": [*own.interval()], "cold": [*cold.interval()]}
-                found.append(("handover", {"arm": arm, "by": "evidence", "evidence": evidence}))
+                told = {"arm": arm, "by": "evidence", "evidence": evidence}
+                found.append(("handover", arm, told))
+        for arm, (own, current) in self.canaries.items():
+            tried = self.versions[arm]
+            worse = below(own, current)
+            if tried.canary and (worse or own.pages >= self.settings.canary_pages):
+                evidence = {"canary": [*own.interval()], "current": [*current.interval()]}
+                action = "drop" if worse else "advance"
+                body = {"arm": arm, "version": tried.canary, "action": action, "by": "evidence"}
+                id = f"{arm}-{tried.releases + 1}"
+                found.append(("release", id, {**body, "evidence": evidence}))
         for arm, (own, control) in self.trials.items():
             versions = self.versions.get(arm)
             if versions and versions.current and below(own, control) and arm not in DIRECT:
                 target = versions.stable if versions.stable != versions.current else 0
                 evidence = {"arm": [*own.interval()], "control": [*control.interval()]}
                 body = {"arm": arm, "version": target, "action": "rollback", "by": "evidence"}
-                found.append(("release", {**body, "evidence": evidence}))
+                id = f"{arm}-{versions.releases + 1}"
+                found.append(("release", id, {**body, "evidence": evidence}))
         return found
 
     def state(self) -> dict[str, Any]:
         """Plain values."""
-        pairs = {"probes": self.probes, "trials": self.trials}
+        pairs = {"probes": self.probes, "trials": self.trials, "canaries": self.canaries}
         return {
             "versions": {
                 arm: {
                     "about": [[number, about] for number, about in v.about.items()],
                     "current": v.current, "stable": v.stable, "held": v.held,
+                    "releases": v.releases, "canary": v.canary,
                 }
                 for arm, v in self.versions.items()
             },
@@ -216,11 +208,12 @@ class Arms:
         """Continue from `state()`."""
         for arm, values in state["versions"].items():
             about = OrderedDict((int(number), dict(value)) for number, value in values["about"])
-            current, stable, held = values["current"], values["stable"], values["held"]
-            self.versions[arm] = Versions(about, current, stable, held)
+            kept = {name: value for name, value in values.items() if name != "about"}
+            self.versions[arm] = Versions(about, **kept)
         for arm, sums in state["total"].items():
             self._tally(self.total, arm).load(sums)
-        for name, where in (("probes", self.probes), ("trials", self.trials)):
+        pairs = {"probes": self.probes, "trials": self.trials, "canaries": self.canaries}
+        for name, where in pairs.items():
             for arm, saved in state[name].items():
                 for tally, sums in zip(self._pair(where, arm), saved, strict=True):
                     tally.load(sums)

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from lser.online import learning
-from lser.online.policies import FOLDER as POLICIES
+from lser.online.policies import ROOM as POLICIES
 from lser.online.sqlite_reader import FILE, SqliteReader
 from lser.training import checkpoint
 

@@ -1,4 +1,9 @@
-"""The linear bandit: ridge regression of clicks on observation x item vector."""
+"""The linear bandit: ridge regression of clicks on observation x item vector.
+
+`lser.agents.Ridge` regresses a page's reward on the direction of the action. Here every item shown
+is a row of its own with its click: a page adds one Kronecker product to the sums, and the equations
+are solved when a policy is published, not at every page.
+"""
 
 from typing import Any
 

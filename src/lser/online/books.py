@@ -8,7 +8,6 @@ import json
 import threading
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,12 @@ from lser.online.log import Event, Reader
 from lser.online.nearest import Nearest
 from lser.online.observation import Layout, Visitors
 from lser.online.settings import Settings
-from lser.training import checkpoint
+from lser.online.store import Shelf
 from lser.types import Float32
 
 SNAPSHOTS = "books"
-VERSION = 1
+VERSION = 2
+KEPT = 2  # snapshots
 LATEST = 256  # pages kept for people to look at
 
 
@@ -134,20 +134,21 @@ class Books:
                 "arms": orjson.dumps(self.arms.state()).decode(),
             }
 
-    def save(self, folder: Path) -> None:
+    def save(self, shelf: Shelf) -> None:
         """Write a snapshot; folding waits only while it is copied."""
         tree = self.state()
-        checkpoint.save(folder / SNAPSHOTS, tree["cursor"], tree)
+        shelf.save(SNAPSHOTS, tree["cursor"], tree)
+        shelf.forget(SNAPSHOTS, newest=KEPT)
 
     @classmethod
-    def open(cls, folder: Path, reader: Reader) -> "Books":
+    def open(cls, shelf: Shelf, reader: Reader) -> "Books":
         """The books of a log: from the newest snapshot, if any, and all that came after."""
         found = None
         for event in reader.of_kind("settings"):
             found = event
         if found is None:
-            raise ValueError(f"{folder}: the log has no settings")
-        tree = checkpoint.load_latest(folder / SNAPSHOTS)
+            raise ValueError("the log has no settings")
+        tree = shelf.latest(SNAPSHOTS)
         if tree is not None and tree["version"] == VERSION and tree["cursor"] <= reader.head():
             for event in reader.of_kind("settings", up_to=tree["cursor"]):
                 found = event

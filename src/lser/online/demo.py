@@ -18,7 +18,7 @@ from lser.online.service.supervisor import Supervisor
 from lser.simulators.bazaar import Params
 from lser.simulators.bazaar.simulator import Bazaar
 
-ARMS = (("lser", 0.4), ("bandit", 0.4), ("random", 0.2))
+ARMS = (("lser-steady", 0.4), ("bandit", 0.4), ("random", 0.2))
 ROUND = 0.3  # seconds at least between two pages of a shopper: the learner shares the machine
 STATE_DEPENDENCE = 0.75  # as in `lser demo`: the right page depends on the user
 SETTINGS: dict[str, Any] = {
@@ -148,7 +148,7 @@ def run_demo(
     rows = [",".join([id, *map(str, row)]) for id, row in zip(ids, vectors.tolist(), strict=True)]
     table.write_text("\n".join([header, *rows]) + "\n")
     options = Options(
-        folder=shop,
+        shop=str(shop),
         items=table,
         host=host,
         port=port,

@@ -42,6 +42,14 @@ class Page(NamedTuple):
     at: float
 
 
+class Asked(NamedTuple):
+    """A decision that is made and not yet logged."""
+
+    entry: Entry
+    user: str | None
+    body: dict[str, Any]  # of the entry
+
+
 class Desk:
     """Makes the events of a shop."""
 
@@ -61,8 +69,8 @@ class Desk:
         among: Sequence[str] | None = None,
         where: Filter | None = None,
         exclude: Sequence[str] = (),
-    ) -> Entry:
-        """The event of `recommend`, not yet logged."""
+    ) -> "Asked":
+        """What `recommend` is asked, with its event, not yet logged."""
         books, settings = self._books, self._books.settings
         given = check_features(features, settings.features)
         k = settings.k if k is None else check_count("k", k, MOST_PLACES)
@@ -107,13 +115,13 @@ class Desk:
         limits = {"among": among, "where": where, "exclude": exclude}
         if mask is not None:
             body["limits"] = {key: value for key, value in limits.items() if value}
-        return Entry("decision", id, orjson.dumps(body))
+        return Asked(Entry("decision", id, orjson.dumps(body)), user, body)
 
-    def page(self, receipt: Receipt, user: str | None) -> Page:
+    def page(self, receipt: Receipt, asked: "Asked") -> Page:
         """The page that the log holds for a decision."""
         event = receipt.event
-        body = orjson.loads(event.body)
-        if not receipt.new and body["user"] != user:
+        body = asked.body if receipt.new else orjson.loads(event.body)
+        if body["user"] != asked.user:
             raise ConflictError(f"id {event.id!r} was used before for another user")
         return Page(
             str(event.id),

@@ -10,7 +10,6 @@ make all three meaningless, so they are refused.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,9 @@ from lser.online.log import Reader
 from lser.online.nearest import Nearest
 from lser.online.pages import logits
 from lser.online.policies import Policy
-from lser.online.serving import chances, explored
+from lser.online.serving import candidates, chances
 from lser.online.settings import Settings
+from lser.online.store import Store
 from lser.online.tower import with_one
 from lser.types import Float32, Int64
 
@@ -143,12 +143,7 @@ def _ahead(
     above = np.concatenate((np.zeros((1, items.dim)), shown[:-1]))
     left = count - np.arange(k)
     uniform = (vectors[live].sum(axis=0) - above) / np.maximum(left, 1)[:, None]
-    direction = policy.direction(observation)
-    most = max(settings.candidates, k)
-    if direction is None:
-        found = policy.rank(nearest, most, mask)
-    else:
-        found = nearest.search(explored(direction, 0.0), most, mask)
+    found = candidates(policy, observation, nearest, max(settings.candidates, k), mask)
     if len(found.rows) < k:
         nothing: Float64 = uniform
         return nothing
@@ -227,7 +222,7 @@ def _error(names: list[str], residual: Float64, count: float) -> float:
     return math.sqrt(sum(value**2 for value in sums.values())) / count
 
 
-def current_policies(folder: Path, reader: Reader, names: list[str]) -> dict[str, Policy]:
+def current_policies(store: Store, reader: Reader, names: list[str]) -> dict[str, Policy]:
     """Policies named ARM-VERSION, or the newest sound one of every arm."""
     from lser.online.policies import load_policy
 
@@ -243,7 +238,7 @@ def current_policies(folder: Path, reader: Reader, names: list[str]) -> dict[str
         if not arm or not version.isdigit():
             raise ValueError(f"a policy is ARM-VERSION, got {name!r}")
         try:
-            found[name] = load_policy(folder, arm, int(version))
+            found[name] = load_policy(store.shelf, arm, int(version))
         except OSError:
-            raise ValueError(f"{folder} holds no policy {name}") from None
+            raise ValueError(f"{store.name} holds no policy {name}") from None
     return found

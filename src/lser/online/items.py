@@ -6,7 +6,7 @@ snapshot keeps its meaning. `changes` of the log are folded in by `apply`.
 
 import base64
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,12 +89,43 @@ class Items:
             return rows
 
     def apply(self, change: Mapping[str, Any]) -> Int64:
-        """Fold in a change as `put_body` and `remove_body` describe it; returns the rows."""
+        """Fold in a change as the bodies of events describe it; returns the rows."""
         if "remove" in change:
             return self.remove(change["remove"])
+        if "rows" in change:
+            return self._restore(change)
         flat = np.frombuffer(base64.b64decode(change["vectors"]), np.float32)
         vectors = flat.reshape(len(change["ids"]), self.dim)
         return self.put(change["ids"], vectors, change.get("attributes"))
+
+    def bodies(self) -> Iterator[bytes]:
+        """The catalogue as it stands, row by row, as the bodies of as few events as possible."""
+        for start in range(0, max(self.rows, 1), CHUNK):
+            part = range(start, min(start + CHUNK, self.rows))
+            alive = [row for row in part if self._live[row]]
+            yield orjson.dumps(
+                {
+                    "start": start,
+                    "rows": [self.ids[row] if self._live[row] else None for row in part],
+                    "vectors": packed(self._vectors[alive]),
+                    "attributes": [self.attributes(row) or None for row in alive],
+                }
+            )
+
+    def _restore(self, change: Mapping[str, Any]) -> Int64:
+        """Take in a part of `bodies`; the first one begins anew."""
+        with self.lock:
+            if change["start"] == 0:
+                self.ids, self.row = [], {}
+                self._live[:] = False
+                self._codes, self._values = {}, {}
+            start, ids = len(self.ids), change["rows"]
+            self.put([f"\0{start + place}" if id is None else id for place, id in enumerate(ids)],
+                     np.zeros((len(ids), self.dim), np.float32))  # fmt: skip
+            self.remove([f"\0{start + place}" for place, id in enumerate(ids) if id is None])
+            alive = [id for id in ids if id is not None]
+            flat = np.frombuffer(base64.b64decode(change["vectors"]), np.float32)
+            return self.put(alive, flat.reshape(len(alive), self.dim), change["attributes"])
 
     def attributes(self, row: int) -> dict[str, Value]:
         """What a row's item is described by."""

@@ -1,57 +1,46 @@
-"""The learner in a process of its own: ``python -m lser.online.learner_process FOLDER PARENT``."""
+"""A learner in a process of its own: ``python -m lser.online.learner_process LOG PARENT``."""
 
-import fcntl
+import logging
 import os
 import signal
 import sys
 import time
-from pathlib import Path
 from types import FrameType
 
-from lser.online.learning import Learning
-from lser.online.outbox import FolderOutbox
-from lser.online.sqlite_reader import SqliteReader
+from lser.online.learner_loop import learn_until
+from lser.online.store import open_store
 
-LOCK = "learner.lock"
-IDLE = 0.05  # seconds between looks at a log without news
-REPORT = 0.5  # seconds between reports
+AGAIN = 1.0  # seconds until a store that does not answer is asked again
+logger = logging.getLogger("lser")
 
 
-def run(folder: Path, parent: int) -> None:
-    """Learn until the process is told to end, or `parent`, who started it, is gone."""
-    stopping = False
+def run(log: str, parent: int) -> None:
+    """Learn until the process is told to end, or `parent`, who started it, is gone; 0: nobody."""
+    stopped = False
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
+        nonlocal stopped
+        stopped = True
 
     signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server passes on what it wants
-    lock = (folder / LOCK).open("w")
-    while True:  # an orphan of a server that was killed may still be about to end
+    if parent:  # the server passes on what it wants
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGINT, stop)
+    store = open_store(log)
+
+    def stopping() -> bool:
+        return stopped or (parent != 0 and os.getppid() != parent)
+
+    while not stopping():
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            if stopping or os.getppid() != parent:
-                return
-            time.sleep(IDLE)
-    reader = SqliteReader(folder)
-    learning = Learning(folder, reader, FolderOutbox(folder))
-    reported = 0.0
-    while not stopping and os.getppid() == parent:
-        worked = learning.step(50)
-        if time.monotonic() - reported >= REPORT:
-            reported = time.monotonic()
-            learning.report()
-        if not worked:
-            time.sleep(IDLE)
-    learning.save()
-    learning.report()
-    reader.close()
-    lock.close()
+            learn_until(store, stopping)
+        except OSError as error:  # no shop yet, or a database that is away for a while
+            logger.warning("the learner waits: %s", error)
+            time.sleep(AGAIN)
+    store.close()
 
 
 if __name__ == "__main__":
     os.nice(5)  # serving goes first
-    run(Path(sys.argv[1]), int(sys.argv[2]))
+    run(sys.argv[1], int(sys.argv[2]))

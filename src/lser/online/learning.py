@@ -7,9 +7,7 @@ atomically; a learner that is killed goes on from the last one to the same bits.
 
 import contextlib
 import json
-import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,10 @@ from lser.online.outbox import Outbox
 from lser.online.policies import Policy, load_policy, policy_of, save_policy
 from lser.online.settings import LEARNED, Settings
 from lser.online.shadow import inspect
-from lser.training import checkpoint
+from lser.online.store import Shelf
 
 SNAPSHOTS = "learner"
-STATUS = "learner.json"
+KEPT = 2  # snapshots
 RECENT = 256  # observations kept for shadow checks
 SLOWEST = 1 / 64  # of the declared pace
 VERSION = 1
@@ -38,14 +36,14 @@ VERSION = 1
 class Learning:
     """Folds a shop's log into learners and publishes their policies."""
 
-    def __init__(self, folder: str | Path, reader: Reader, outbox: Outbox) -> None:
-        """Continue from the newest snapshot in `folder`, or start at the log's beginning."""
-        self.folder, self._reader, self._outbox = Path(folder), reader, outbox
+    def __init__(self, shelf: Shelf, reader: Reader, outbox: Outbox) -> None:
+        """Continue from the newest snapshot on the shelf, or start at the log's beginning."""
+        self._shelf, self._reader, self._outbox = shelf, reader, outbox
         first = next(reader.of_kind("settings"), None)
         if first is None:
-            raise ValueError(f"{folder}: the log has no settings")
+            raise ValueError("the log has no settings")
         self._begin(Settings.from_json(orjson.loads(first.body)))
-        tree = checkpoint.load_latest(self.folder / SNAPSHOTS)
+        tree = shelf.latest(SNAPSHOTS)
         if tree is not None:
             self._load(tree)
         self._reached = 0  # newest cursor at which a policy was published, by the log
@@ -192,7 +190,7 @@ class Learning:
             )  # fmt: skip
             if not verdict.problems:
                 self._serving[name], self._served[name] = candidate, version
-            save_policy(self.folder, name, version, tree)
+            save_policy(self._shelf, name, version, tree)
             about = {
                 "arm": name,
                 "version": version,
@@ -250,7 +248,8 @@ class Learning:
             "covisits": self._covisits.state() if self._covisits else None,
             "served": self._served,
         }
-        checkpoint.save(self.folder / SNAPSHOTS, self.cursor, tree)
+        self._shelf.save(SNAPSHOTS, self.cursor, tree)
+        self._shelf.forget(SNAPSHOTS, newest=KEPT)
         self.snapshot = self.cursor
 
     def _load(self, tree: dict[str, Any]) -> None:
@@ -274,7 +273,7 @@ class Learning:
         self._served = dict(tree["served"])
         for name, version in self._served.items():
             with contextlib.suppress(OSError, ValueError):  # only distances are told by it
-                self._serving[name] = load_policy(self.folder, name, version)
+                self._serving[name] = load_policy(self._shelf, name, version)
 
     def status(self) -> dict[str, Any]:
         """Where it stands, as plain numbers."""
@@ -298,7 +297,5 @@ class Learning:
         }
 
     def report(self) -> None:
-        """Leave the status for the server, whole or not at all."""
-        scratch = self.folder / f".{STATUS}"
-        scratch.write_bytes(orjson.dumps(self.status()))
-        os.replace(scratch, self.folder / STATUS)
+        """Leave the status for the servers."""
+        self._shelf.report(self.status())

@@ -5,13 +5,20 @@ An event has a sequence number, a time, a kind, an id that is unique within its 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
 class LogRefusedError(RuntimeError):
-    """The log could not take events (full disk, locked file, shut down); none of them is in it."""
+    """The log could not take events (full disk, locked file, shut down).
+
+    None of them is in it, but for one case: where a database went away before it had answered,
+    they may be. The same ids again tell.
+    """
+
+
+class LeaseLostError(RuntimeError):
+    """A learner that another has replaced tried to write; nothing was written."""
 
 
 class Entry(NamedTuple):
@@ -40,14 +47,23 @@ class Receipt(NamedTuple):
 
 
 Done = Callable[[list[Receipt] | None, Exception | None], None]
+Task = tuple[Sequence[Entry], Done]
 Watcher = Callable[[list[Event]], None]
 
 
 class Log(Protocol):
-    """One writer, any number of readers by sequence number."""
+    """What serving writes to; what is read by number is the same for every reader."""
 
-    def submit(self, entries: Sequence[Entry], done: Done) -> None:
-        """Append entries together; `done` is called on the writer's thread once it is decided."""
+    commits: int
+    rows: int  # events written here
+    repeats: int
+    refused: int
+
+    def submit(self, tasks: Sequence["Task"]) -> None:
+        """Append the entries of each task together, and the tasks in one commit where possible.
+
+        A task's `done` is called on the writer's thread once it is decided.
+        """
         ...
 
     def append(self, *entries: Entry, timeout: float = 30.0) -> list[Receipt]:
@@ -56,6 +72,10 @@ class Log(Protocol):
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher` with the new events of every commit, in order, before its answers."""
+        ...
+
+    def follow(self, after: int) -> None:
+        """From now on tell watchers of every event after a number, also of those by others."""
         ...
 
     def now(self) -> float:
@@ -69,6 +89,10 @@ class Log(Protocol):
 
     def trim(self, before: int, kinds: Sequence[str], timeout: float = 60.0) -> int:
         """Delete events of `kinds` with a smaller sequence number; returns how many."""
+        ...
+
+    def rewrite(self, bodies: Mapping[int, bytes], drop: Sequence[int]) -> None:
+        """Give events other bodies and delete others, together; for those that say the same."""
         ...
 
     def close(self) -> None:
@@ -97,10 +121,6 @@ class Reader(Protocol):
 
     def first_after(self, at: float) -> int:
         """The smallest sequence number whose event is not older than `at`; past the end if none."""
-        ...
-
-    def backup(self, path: Path) -> None:
-        """Copy the log as it stands, while it is written."""
         ...
 
     def close(self) -> None:

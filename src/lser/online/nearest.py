@@ -51,7 +51,7 @@ class Nearest:
         try:
             order = np.random.default_rng(0).permutation(len(rows))  # cells train on the first
             rows = rows[order]
-            index = FaissIndex(np.ascontiguousarray(vectors[order]), probes=PROBES)
+            index = FaissIndex(np.ascontiguousarray(vectors[order]), probes=PROBES, bytes_each=1)
         except ImportError as error:  # the scan is right too, only slower
             logger.warning("searching %s items one by one: %s", len(rows), error)
             self._without = True
@@ -103,8 +103,10 @@ class Nearest:
             rows = self._indexed[self._index.search(direction[None], wanted)[0]]
         except RuntimeError:  # the cells held too few
             return None
-        if plain:  # best first already
-            return Found(rows, self._items.vectors[rows] @ direction)
+        if plain:
+            scores = self._items.vectors[rows] @ direction
+            order = np.argsort(-scores, kind="stable")  # best first, by the whole numbers
+            return Found(rows[order], scores[order])
         keep = self._items.live[rows] if mask is None else mask[rows]
         if self._changed:
             changed = np.fromiter(self._changed, np.int64, len(self._changed))

@@ -1,35 +1,49 @@
-"""Policies as serving sees them: immutable, one file each, from an observation to candidates."""
+"""Policies as serving sees them: immutable, from an observation to candidates.
+
+One kind points in a direction, and the items nearest to it are the candidates; the other ranks the
+catalogue as it is, whoever asks.
+"""
 
 import threading
-from pathlib import Path
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
 from lser.online import tower
 from lser.online.items import Found
 from lser.online.nearest import Nearest
-from lser.training import checkpoint
+from lser.online.store import Shelf
 from lser.types import Bool, Float32, Int64
 
-FOLDER = "policies"
+ROOM = "policies"
+NEWEST = 20  # versions of every learner that stay
 
 
-class Policy(Protocol):
-    """Chooses candidates; never changes."""
+class Directed(ABC):
+    """A policy that says where the page should lie; never changes."""
 
     kind: str
 
-    def direction(self, observation: Float32) -> Float32 | None:
-        """Where the page should lie, (d,); None for a policy that ranks without a direction."""
-        ...
+    @abstractmethod
+    def direction(self, observation: Float32) -> Float32:
+        """A vector (d,) in the space of the items."""
 
+
+class Ranked(ABC):
+    """A policy that ranks without a direction; never changes."""
+
+    kind: str
+
+    @abstractmethod
     def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
-        """Candidates of a policy without a direction."""
-        ...
+        """The best `count` items among those that `mask` allows."""
 
 
-class TowerPolicy:
+Policy = Directed | Ranked
+
+
+class TowerPolicy(Directed):
     """A user tower's direction."""
 
     kind = "tower"
@@ -43,10 +57,6 @@ class TowerPolicy:
         found: Float32 = tower.direction(self._parameters, observation[None])[0]
         return found
 
-    def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
-        """Not asked of a policy with a direction."""
-        raise NotImplementedError
-
 
 class BanditPolicy(TowerPolicy):
     """The linear bandit's direction: a tower whose parameters are W."""
@@ -54,7 +64,7 @@ class BanditPolicy(TowerPolicy):
     kind = "bandit"
 
 
-class AgentPolicy:
+class AgentPolicy(Directed):
     """The action of an agent of `lser.agents`, as a direction."""
 
     kind = "agent"
@@ -70,12 +80,8 @@ class AgentPolicy:
             action: Float32 = self._agent.act(observation[None])[0]
         return action
 
-    def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
-        """Not asked of a policy with a direction."""
-        raise NotImplementedError
 
-
-class PopularPolicy:
+class PopularPolicy(Ranked):
     """The items clicked most often for how often they were shown."""
 
     kind = "popular"
@@ -84,23 +90,15 @@ class PopularPolicy:
         """Serve scores by row; rows that came later have the score of an item never shown."""
         self._scores = scores
 
-    def direction(self, observation: Float32) -> None:
-        """It has none."""
-        return
-
     def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
         """The items of highest score."""
         return nearest.top(self._scores, count, mask)
 
 
-class RandomPolicy:
+class RandomPolicy(Ranked):
     """No preference: every page is drawn at random."""
 
     kind = "random"
-
-    def direction(self, observation: Float32) -> None:
-        """It has none."""
-        return
 
     def rank(self, nearest: Nearest, count: int, mask: Bool | None) -> Found:
         """No candidates."""
@@ -114,28 +112,19 @@ def popularity(clicks: Int64, shown: Int64, strength: float = 100.0) -> Float32:
     return score
 
 
-def save_policy(folder: Path, arm: str, version: int, tree: dict[str, Any]) -> None:
-    """File a policy; the same version again replaces the file by the same."""
-    checkpoint.save(folder / FOLDER / arm / f"{version:08d}", version, tree)
+def save_policy(shelf: Shelf, arm: str, version: int, tree: dict[str, Any]) -> None:
+    """File a policy; the same version again replaces it by the same."""
+    shelf.save(f"{ROOM}/{arm}", version, tree)
 
 
-def load_policy(folder: Path, arm: str, version: int) -> Policy:
+def load_policy(shelf: Shelf, arm: str, version: int) -> Policy:
     """Read a policy back; ValueError or OSError where there is none."""
-    return policy_of(checkpoint.load(_file(folder, arm, version)))
+    return policy_of(shelf.load(f"{ROOM}/{arm}", version))
 
 
-def _file(folder: Path, arm: str, version: int) -> Path:
-    return folder / FOLDER / arm / f"{version:08d}" / f"{version:012d}.lser"
-
-
-def forget_policies(folder: Path, arm: str, keep: set[int], newest: int = 20) -> None:
-    """Delete the files of old versions, except the newest and those in `keep`."""
-    versions = sorted((folder / FOLDER / arm).glob("*"))
-    for old in versions[:-newest]:
-        if int(old.name) not in keep:
-            for file in old.iterdir():
-                file.unlink()
-            old.rmdir()
+def forget_policies(shelf: Shelf, arm: str, keep: set[int]) -> None:
+    """Delete old versions, except the newest and those in `keep`."""
+    shelf.forget(f"{ROOM}/{arm}", newest=NEWEST, keep=keep)
 
 
 def policy_of(tree: dict[str, Any]) -> Policy:

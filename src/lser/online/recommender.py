@@ -12,15 +12,15 @@ import orjson
 
 from lser.online.books import Books
 from lser.online.desk import Desk, Page
+from lser.online.group_log import Durability
 from lser.online.item_files import check_id, read_items
 from lser.online.items import Filter, Value, remove_body
 from lser.online.keeper import Keeper
-from lser.online.log import Entry
+from lser.online.log import Entry, Log
 from lser.online.pages import warm_up
 from lser.online.policies import Policy
 from lser.online.settings import Settings
-from lser.online.sqlite_log import Durability, SqliteLog
-from lser.online.sqlite_reader import FILE, SqliteReader
+from lser.online.store import Store, open_store
 from lser.types import Float32
 
 LearnerPlace = Literal["thread", "process", "off"]
@@ -35,19 +35,20 @@ class Recommender:
     def __init__(
         self,
         items: Any = None,
-        log: str | Path = "shop",
+        log: str | Path | Store = "shop",
         *,
         features: int = 0,
         settings: Settings | None = None,
         durability: Durability = "process",
         learner: LearnerPlace = "thread",
     ) -> None:
-        """Start a shop in the folder `log`, or continue it and add `items` to its catalogue.
+        """Start a shop, or continue the one in `log` and add `items` to its catalogue.
 
         Args:
             items: An array (M, d), (ids, vectors), {id: vector}, a DataFrame, a CSV or Parquet
                 path, or ids alone; vectors are then learned from co-clicks.
-            log: The shop's folder.
+            log: The shop's folder, or the address of a PostgreSQL database (postgresql://...),
+                which several recommenders may share.
             features: Numbers about the visitor that `recommend` will be given.
             settings: Everything else; `features` and the vectors' length are filled in.
             durability: What acknowledged events survive: the end of any process, or power loss.
@@ -56,27 +57,27 @@ class Recommender:
         """
         if learner not in ("thread", "process", "off"):
             raise ValueError(f"learner must be thread, process or off, got {learner!r}")
-        folder = Path(log)
-        new = not (folder / FILE).exists()
-        if new and items is None:
-            raise ValueError(f"items must be given for a new shop: {folder} holds no log")
+        self.store = open_store(log)
+        if items is None and not self.store.exists():
+            raise ValueError(f"items must be given for a new shop: {self.store.name} holds no log")
         table = None if items is None else read_items(items)
-        self.folder = folder
-        self._log = SqliteLog(folder, durability=durability)
+        self._log = self.store.log(durability)
         try:
-            self._reader = SqliteReader(folder)
+            self._reader = self.store.reader()
             self._begin(table, features, settings)
-            self.books = Books.open(folder, self._reader)
+            self.books = Books.open(self.store.shelf, self._reader)
             self._log.watch(self.books.fold)
             self._policies: dict[tuple[str, int], Policy] = {}
             self.desk = Desk(self._log, self.books, self._policies)
-            self.keeper = Keeper(self._log, self._reader, self.books, folder, self._policies)
+            self.keeper = Keeper(self._log, self._reader, self.books, self.store, self._policies)
+            self._log.follow(self.books.cursor)
             if table is not None:
                 self.put_items(*table)
             warm_up()
             self.keeper.start(learner)
         except BaseException:
             self._log.close()
+            self.store.close()
             raise
         self._closed = threading.Event()
 
@@ -90,9 +91,10 @@ class Recommender:
         learner: LearnerPlace = "thread",
     ) -> Self:
         """Continue a shop, with some settings changed."""
-        if not (Path(log) / FILE).exists():
-            raise FileNotFoundError(f"{log} holds no log")
-        recommender = cls(None, log, durability=durability, learner=learner)
+        store = open_store(log)
+        if not store.exists():
+            raise FileNotFoundError(f"{store.name} holds no log")
+        recommender = cls(None, store, durability=durability, learner=learner)
         if changes:
             recommender.change(changes)
         return recommender
@@ -115,7 +117,7 @@ class Recommender:
         self._log.append(Entry("settings", "1", body))
 
     @property
-    def log(self) -> SqliteLog:
+    def log(self) -> Log:
         """The log."""
         return self._log
 
@@ -151,10 +153,10 @@ class Recommender:
         limits the page to some items, `where` to those with given attributes, `exclude` leaves
         items out; a page is shorter than `k` where fewer are left.
         """
-        entry = self.desk.decision(
+        asked = self.desk.decision(
             user, features, k, id=id, session=session, among=among, where=where, exclude=exclude
         )
-        return self.desk.page(self._log.append(entry)[0], user)
+        return self.desk.page(self._log.append(asked.entry)[0], asked)
 
     # feedback
 
@@ -225,8 +227,9 @@ class Recommender:
             self._closed.set()
             self.keeper.stop()
             self._log.close()
-            self.books.save(self.folder)
+            self.books.save(self.store.shelf)
             self._reader.close()
+            self.store.close()
 
     def __enter__(self) -> Self:
         return self

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lser.online import page_kernels as kernels
-from lser.online.items import Items
+from lser.online.items import Found, Items
 from lser.online.nearest import Nearest
 from lser.online.pages import Slate, draw, logits, propensities, seed_of
-from lser.online.policies import Policy
+from lser.online.policies import Directed, Policy, Ranked
 from lser.online.settings import Settings
 from lser.types import Bool, Float32, Int64
 
@@ -38,17 +38,15 @@ def choose(
     The noise on the direction belongs to the visit, so that one visitor sees one way of
     exploring; the draw of the page belongs to the decision.
     """
-    direction = policy.direction(observation)
-    if direction is not None:
-        direction = explored(direction, settings.exploration, f"{settings.seed}", visit)
+    direction = None
+    if isinstance(policy, Directed):
+        way = policy.direction(observation)
+        direction = explored(way, settings.exploration, f"{settings.seed}", visit)
     with items.lock:
         live = items.live if mask is None else _fitted(mask, items.live)
         eligible = len(items) if mask is None else int(np.count_nonzero(live))
         count = max(settings.candidates, k)
-        if direction is None:
-            found = policy.rank(nearest, count, mask)
-        else:
-            found = nearest.search(direction, count, mask)
+        found = _found(policy, direction, nearest, count, mask)
         slate = draw(
             seed_of(f"{settings.seed}", decision),
             found.rows,
@@ -78,16 +76,31 @@ def chances(
     mask: Bool | None,
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
     """What propensities (k,) a policy, without noise on its direction, gives a page of rows."""
-    direction = policy.direction(observation)
-    count = max(settings.candidates, len(rows))
-    if direction is None:
-        found = policy.rank(nearest, count, mask)
-    else:
-        found = nearest.search(explored(direction, 0.0), count, mask)
+    found = candidates(policy, observation, nearest, max(settings.candidates, len(rows)), mask)
     eligible = len(items) if mask is None else int(np.count_nonzero(_fitted(mask, items.live)))
     logit = logits(found.scores, settings.temperature) if len(found.rows) else np.zeros(0)
     share = settings.random_share if len(found.rows) >= len(rows) else 1.0
     return propensities(rows, found.rows, logit, max(eligible, len(rows)), share)
+
+
+def candidates(
+    policy: Policy, observation: Float32, nearest: Nearest, count: int, mask: Bool | None
+) -> Found:
+    """What a page is drawn from, without noise on the direction."""
+    direction = None
+    if isinstance(policy, Directed):
+        direction = explored(policy.direction(observation), 0.0)
+    return _found(policy, direction, nearest, count, mask)
+
+
+def _found(
+    policy: Policy, direction: Float32 | None, nearest: Nearest, count: int, mask: Bool | None
+) -> Found:
+    """The nearest to a direction, or what the policy ranks first."""
+    if isinstance(policy, Ranked):
+        return policy.rank(nearest, count, mask)
+    assert direction is not None
+    return nearest.search(direction, count, mask)
 
 
 def _fitted(mask: Bool, live: Bool) -> Bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
 
-LEARNED = ("lser", "lser-steady", "uniform", "lser-ddpg", "bandit", "popular")
+LEARNED = ("lser-steady", "lser", "uniform", "lser-ddpg", "bandit", "popular")
 ARMS = (*LEARNED, "random")
 FIXED = ("features", "dim", "layout", "seed", "salt", "scale", "learned_vectors", "k")
 _SHARE = re.compile(r"^([a-z0-9-]+)(?:=([0-9.]+))?$")
@@ -21,7 +21,7 @@ class Settings:
     dim: int = 16  # of the item vectors
     layout: int = 1  # of the observation
     k: int = 10  # the usual page, and the most places of a page that are learned from
-    arms: tuple[tuple[str, float], ...] = (("lser", 1.0),)  # the first is the control
+    arms: tuple[tuple[str, float], ...] = (("lser-steady", 1.0),)  # first: the control
     salt: str = "lser"  # with the user, decides the arm
     seed: int = 0
     scale: float = 1.0  # item vectors are multiplied by it
@@ -46,6 +46,8 @@ class Settings:
     publish_every: float = 5.0  # seconds between policies
     snapshot_every: float = 60.0  # seconds between snapshots of the learner
     release: Literal["auto", "manual"] = "auto"  # whether a sound candidate goes live by itself
+    canary: float = 0.0  # share of an arm's visitors who see a new version first; 0: all at once
+    canary_pages: int = 500  # of a new version, after which it is for all unless it lies below
     # keeping
     retention_days: float = 90.0
     retention_events: int = 50_000_000
@@ -55,7 +57,7 @@ class Settings:
         for name, low in (
             *(("features", 0), ("dim", 1), ("k", 1), ("seed", 0), ("candidates", 1)),
             *(("visitors", 1), ("learning_starts", 1), ("lag_limit", 1), ("batch_size", 1)),
-            *(("capacity", 1), ("retention_events", 1)),
+            *(("capacity", 1), ("retention_events", 1), ("canary_pages", 1)),
         ):
             _check(self, name, getattr(self, name) >= low, f"at least {low}")
         for name in ("scale", "temperature", "window", "session_timeout", "pace"):
@@ -63,6 +65,7 @@ class Settings:
         for name in ("publish_every", "snapshot_every", "retention_days"):
             _check(self, name, 0 < getattr(self, name) < math.inf, "positive")
         _check(self, "random_share", 0 <= self.random_share <= 1, "in [0, 1]")
+        _check(self, "canary", 0 <= self.canary < 1, "in [0, 1)")
         _check(self, "exploration", 0 <= self.exploration < math.inf, "at least 0")
         for name, known in (
             ("cold", ("popular", "bandit", "none")),

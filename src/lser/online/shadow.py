@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lser.online.nearest import Nearest
-from lser.online.policies import Policy
+from lser.online.policies import Directed, Policy
 from lser.types import Float32
 
 MOST_SATURATED = 0.95  # share of an action's components at a bound
@@ -66,10 +66,9 @@ def inspect(
 
 
 def _directions(policy: Policy, observations: Float32) -> Float32 | None:
-    found = [policy.direction(row) for row in observations]
-    if not found or found[0] is None:
+    if not isinstance(policy, Directed) or not len(observations):
         return None
-    return np.array(found, np.float32)
+    return np.array([policy.direction(row) for row in observations], np.float32)
 
 
 def _units(directions: Float32) -> Float32 | None:

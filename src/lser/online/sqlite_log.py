@@ -7,21 +7,18 @@ reader is opened read-only.
 
 import contextlib
 import fcntl
-import logging
-import queue
 import sqlite3
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from lser.online.log import Clock, Done, Entry, Event, LogRefusedError, Receipt, Watcher
-from lser.online.sqlite_reader import COMMON, FILE, find_event
+from lser.online.event_reader import COMMON
+from lser.online.group_log import Commit, Durability, GroupLog
+from lser.online.log import Clock, Entry, Event, Receipt
+from lser.online.sqlite_reader import FILE
 
-Durability = Literal["process", "power"]
 LOCK = "lock"
 OLDEST = (3, 31, 0)
-GROUP = 1_024  # most submissions in one commit
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 _SCHEMA = f"""
 create table if not exists event(
@@ -31,7 +28,6 @@ create unique index if not exists event_id on event(kind, id) where id is not nu
 create index if not exists event_kind on event(kind, seq) where kind not in {COMMON};
 pragma user_version = 1;
 """
-logger = logging.getLogger("lser")
 
 
 def check_version(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> None:
@@ -41,7 +37,7 @@ def check_version(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Non
         raise ValueError(f"the log needs SQLite {need} or later, this Python has {have}")
 
 
-class SqliteLog:
+class SqliteLog(GroupLog):
     """The writer of one folder's log; at most one exists for a folder, in any process."""
 
     def __init__(
@@ -64,19 +60,13 @@ class SqliteLog:
         except BaseException:
             self._lock.close()
             raise
-        row = self._connection.execute("select seq, at from event order by seq desc").fetchone()
+        row = self._connection.execute("select at from event order by seq desc").fetchone()
         sequence = self._connection.execute(
             "select seq from sqlite_sequence where name = 'event'"
         ).fetchone()
-        self._head = sequence[0] if sequence else 0
-        self._now = clock(row[1] if row else 0.0)
-        self._last = row[1] if row else 0.0
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._gate = threading.Lock()
-        self._closed = False
-        self._watchers: list[Watcher] = []
-        self.commits = self.rows = self.repeats = self.refused = 0
-        self._thread = threading.Thread(target=self._run, name="lser-log", daemon=True)
+        last = row[0] if row else 0.0
+        self._steady = clock(last)
+        super().__init__(sequence[0] if sequence else 0, last)
         self._thread.start()
 
     def _connect(self) -> sqlite3.Connection:
@@ -94,30 +84,15 @@ class SqliteLog:
         connection.executescript(_SCHEMA)
         return connection
 
-    @property
-    def head(self) -> int:
-        """The newest sequence number."""
-        return self._head
+    def follow(self, after: int) -> None:
+        """Nobody else writes here: watchers are told of all there is."""
 
-    def now(self) -> float:
-        """The log's time."""
-        return max(self._now(), self._last)
+    def _clock(self) -> float:
+        return self._steady()
 
-    def watch(self, watcher: Watcher) -> None:
-        """Call `watcher` with the new events of every commit, in order, before its answers."""
-        self._watchers.append(watcher)
-
-    def submit(self, entries: Sequence[Entry], done: Done) -> None:
-        """Append entries together; `done` is called on the writer's thread once it is decided."""
-        with self._gate:
-            if self._closed:
-                raise LogRefusedError("the log is closed")
-            self._queue.put((entries, done))
-
-    def append(self, *entries: Entry, timeout: float = 30.0) -> list[Receipt]:
-        """Append entries and wait until they are durable."""
-        receipts: list[Receipt] = self._wait(lambda done: self.submit(entries, done), timeout)
-        return receipts
+    def _release(self) -> None:
+        self._connection.close()
+        self._lock.close()
 
     def trim(self, before: int, kinds: Sequence[str], timeout: float = 60.0) -> int:
         """Delete events of `kinds` with a smaller sequence number; returns how many."""
@@ -133,78 +108,35 @@ class SqliteLog:
             return deleted
 
         while True:  # in parts, so that appends come in between
-            part: int = self._wait(lambda done: self._queue.put((job, done)), timeout)
+            part: int = self._wait(job, timeout)
             deleted += part
             if part == 0:
                 return deleted
 
-    def _wait(self, start: Callable[[Any], None], timeout: float) -> Any:
-        ready, box = threading.Event(), []
+    def rewrite(self, bodies: Mapping[int, bytes], drop: Sequence[int]) -> None:
+        """Give events other bodies and delete others, together; for those that say the same."""
 
-        def done(result: Any, error: Exception | None) -> None:
-            box.append((result, error))
-            ready.set()
+        def job() -> None:
+            for seq, body in bodies.items():
+                self._connection.execute("update event set body = ? where seq = ?", (body, seq))
+            self._connection.executemany(
+                "delete from event where seq = ?", [(seq,) for seq in drop]
+            )
 
-        start(done)
-        if not ready.wait(timeout):
-            raise LogRefusedError(f"the log did not answer within {timeout} s")
-        result, error = box[0]
-        if error is not None:
-            raise error
-        return result
+        self._wait(job, 300.0)
 
-    def close(self) -> None:
-        """Write what was submitted, and stop."""
-        with self._gate:
-            if self._closed:
-                return
-            self._closed = True
-            self._queue.put(None)
-        self._thread.join()
-        self._connection.close()
-        self._lock.close()
-
-    def _run(self) -> None:
-        running = True
-        while running:
-            group = [self._queue.get()]
-            while len(group) < GROUP:
-                try:
-                    group.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            running = None not in group
-            self._handle([task for task in group if task is not None])
-
-    def _handle(self, group: list[tuple[Any, Done]]) -> None:
-        """Commit one group; either all of it is durable or all of it is refused."""
-        if not group:
-            return
-        results: list[Any] = []
+    def _commit(self, tasks: list[Any]) -> Commit:
         fresh: list[Event] = []
-        error: Exception | None = None
         try:
             self._connection.execute("begin immediate")
-            for task, _ in group:
-                results.append(task() if callable(task) else self._insert(task, fresh))
+            results = [task() if callable(task) else self._insert(task, fresh) for task in tasks]
             self._connection.execute("commit")
-        except Exception as problem:  # any failure refuses the group, none may end the thread
-            error = LogRefusedError(f"the log could not be written: {problem}")
-            self.refused += len(group)
-            logger.warning("%s", error)
+        except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("rollback")
-        else:
-            self.commits += 1
-            self.rows += len(fresh)
-            if fresh:
-                self._head, self._last = fresh[-1].seq, fresh[-1].at
-            self._tell(fresh)
-        for place, (_, done) in enumerate(group):
-            try:
-                done(None if error else results[place], error)
-            except Exception:
-                logger.exception("an answer of the log failed")
+            raise
+        self.rows += len(fresh)
+        return Commit(results, fresh)
 
     def _insert(self, entries: Sequence[Entry], fresh: list[Event]) -> list[Receipt]:
         receipts = []
@@ -220,17 +152,12 @@ class SqliteLog:
                 receipts.append(Receipt(event, True))
             else:
                 self.repeats += 1
-                found = find_event(self._connection, kind, str(id))
-                assert found is not None
-                receipts.append(Receipt(found, False))
+                found = self._connection.execute(
+                    "select seq, at, kind, id, body from event where kind = ? and id = ?",
+                    (kind, id),
+                ).fetchone()
+                receipts.append(Receipt(Event(*found), False))
         return receipts
-
-    def _tell(self, fresh: list[Event]) -> None:
-        for watcher in self._watchers:
-            try:
-                watcher(fresh)
-            except Exception:
-                logger.exception("a watcher of the log failed")
 
 
 def _lock(folder: Path) -> Any:

@@ -7,6 +7,8 @@ from lser.files import State as State
 from lser.files import load
 from lser.replay.memory import Memory
 
+__all__ = ["State", "load_replay", "rebuild"]
+
 
 def load_replay(
     path: str | Path,
@@ -16,8 +18,9 @@ def load_replay(
 ) -> Memory:
     """Read back a memory that `save` wrote, of whichever kind the catalogue has, or of `kind`.
 
-    A memory with ``storage="memmap"`` puts its rows into a new file at `rows_path`; no path is
-    ever taken from the file itself, nor the name of a module.
+    A memory with ``storage="memmap"`` puts its rows into a file at `rows_path`, a new one or the
+    one that a killed process has left; no path is ever taken from the file itself, nor the name of
+    a module.
     """
     name, state = load(path, mapped=() if rows_path is None else ("rows",))
     if kind is None:
@@ -39,7 +42,7 @@ def rebuild(
     """The memory of a state that was read from `path`; ValueError says what is wrong with it."""
     memmap = state.part("store").config.get("storage") == "memmap"
     if memmap and rows_path is None:
-        raise ValueError(f"{path} holds a memmap: rows_path must name a new file for its rows")
+        raise ValueError(f"{path} holds a memmap: rows_path must name a file for its rows")
     if rows_path is not None and not memmap:
         raise ValueError(f"rows_path={str(rows_path)!r}: the memory in {path} is not a memmap")
     try:

@@ -196,8 +196,9 @@ class Memory:
         seen = as_floats("observation", observation, (None, self.store.observation_dim))
         n = len(seen)
         gains, ends = as_floats("reward", reward, (n,)), as_flags("ended", ended, n)
-        nothing = np.empty((n, 0), np.float32)
-        block = Block(nothing, seen, gains, ends, stream_labels(streams, n))
+        # copies: a call that an exception cuts is finished later, when the caller has his back
+        mine = np.empty((n, 0), np.float32), np.array(seen), np.array(gains), np.array(ends)
+        block = Block(*mine, stream_labels(streams, n))
         with self._lock:
             self.settle()
             ids = self.noted(self.insert(block))
@@ -288,6 +289,8 @@ class Memory:
         if self.follows_sessions:
             labels = stream_labels(streams, len(rows))
             ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
+        elif streams is not None:
+            stream_labels(streams, len(rows))  # not used, but checked
         return self.insert(Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels))
 
     def begin(self) -> None:
@@ -337,7 +340,7 @@ class Memory:
 
     @classmethod
     def from_state(cls, state: State, *, rows_path: str | Path | None = None) -> Self:
-        """Rebuild a memory from `state()`; the rows of a memmap go to a new file, `rows_path`."""
+        """Rebuild a memory from `state()`; the rows of a memmap go to the file `rows_path`."""
         memory = cls.__new__(cls)
         memory.params = make_params(cls.Params, None, state.part("params").config)
         memory.seed = check_count("seed", state.config["seed"], low=0)

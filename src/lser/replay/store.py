@@ -1,7 +1,7 @@
 """Where transitions lie: one packed float32 row each, under ids that never repeat."""
 
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal, NoReturn, Self, TypeGuard
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
 from lser.files import State
+from lser.replay.mapped import map_rows
 from lser.replay.rows import LARGEST, Layout, empty_slots, gather, pack, write_rows
 from lser.types import Batch, Bool, Float32, Int64
 
@@ -29,8 +30,9 @@ class Store:
     with time, and leads to its slot.
 
     ``storage="memmap"`` keeps the rows in a file at `path`, for capacities beyond RAM; the file
-    must not exist yet and is the caller's to remove. ``storage="none"`` keeps no rows: they lie
-    with somebody else, in the same slots.
+    must not exist yet (with `reopen` it may be one that a killed process has left) and is the
+    caller's to remove. ``storage="none"`` keeps no rows: they lie with somebody else, in the same
+    slots.
     """
 
     def __init__(
@@ -41,13 +43,15 @@ class Store:
         *,
         storage: Storage = "memory",
         path: str | Path | None = None,
+        reopen: bool = False,
     ) -> None:
         self.capacity = check_count("capacity", capacity)
         self.observation_dim = check_count("observation_dim", observation_dim)
         self.action_dim = check_count("action_dim", action_dim)
         self.storage = check_choice("storage", storage, ("memory", "memmap", "none"))
         self.layout = Layout.of(self.observation_dim, self.action_dim)
-        self.rows = self._allocate(None if path is None else Path(path))  # (capacity, width)
+        # (capacity, width)
+        self.rows = self._allocate(None if path is None else Path(path), reopen)
         self.ids: Int64 = np.full(self.capacity, -1, np.int64)
         self.counts: Int64 = np.zeros(2, np.int64)  # how many are held, and were ever written
         self._ones: Float32 = np.ones(0, np.float32)
@@ -89,10 +93,9 @@ class Store:
         """`plain`, argument by argument: slower, but its errors say which one is wrong."""
         observation, action, reward, next_observation, terminated, truncated = block
         wide = self.observation_dim
-        observation = as_floats("observation", observation, (None, wide))
-        n = len(observation)
+        n = _most_common_length(observation, action, reward, next_observation, terminated)
         return (
-            observation,
+            as_floats("observation", observation, (n, wide)),
             as_floats("action", action, (n, self.action_dim)),
             as_floats("reward", reward, (n,)),
             as_floats("next_observation", next_observation, (n, wide)),
@@ -187,10 +190,10 @@ class Store:
 
     @classmethod
     def from_state(cls, state: State, *, path: str | Path | None = None) -> Self:
-        """A store with the contents of `state`; the rows of a memmap go to a new file at `path`."""
+        """A store with the contents of `state`; the rows of a memmap go to a file at `path`."""
         config = dict(state.config)
         written = check_count("written", config.pop("written"), low=0)
-        store = cls(**config, path=path)  # type: ignore[arg-type]  # checked by the constructor
+        store = cls(**config, path=path, reopen=True)  # type: ignore[arg-type]  # checked by the constructor
         rows, ids = state.arrays["rows"], np.asarray(state.arrays["ids"], np.int64)
         if ids.ndim != 1 or rows.shape != (len(ids), store.rows.shape[1]):
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
@@ -208,7 +211,7 @@ class Store:
         store.counts[:] = np.count_nonzero(ids >= 0), written
         return store
 
-    def _allocate(self, path: Path | None) -> Float32:
+    def _allocate(self, path: Path | None, reopen: bool) -> Float32:
         shape = (self.capacity, 0 if self.storage == "none" else self.layout.width)
         if self.storage != "memmap":
             if path is not None:
@@ -216,24 +219,16 @@ class Store:
             return np.empty(shape, np.float32)
         if path is None:
             raise ValueError("path=None: storage='memmap' needs the path of a new file")
-        if path.exists():
-            raise ValueError(
-                f"path={str(path)!r} exists; the rows need a new file (what a memory held when its "
-                "process ended is in the file that `save` wrote, not in its rows)"
-            )
-        return _mapped(path, shape)
+        return map_rows(self, path, shape, reopen=reopen)
 
 
-def _mapped(path: Path, shape: tuple[int, int]) -> Float32:
-    """A new file for rows, whose place on the disk is reserved: writing to a map cannot fail."""
-    try:
-        with path.open("xb") as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, max(4 * shape[0] * shape[1], 1))
-        return np.memmap(path, np.float32, "r+", shape=shape)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+def _most_common_length(*arrays: ArrayLike) -> int | None:
+    """The length that most of a block's arrays have; None where none has one."""
+    lengths = []
+    for array in arrays:
+        with suppress(TypeError):  # it has none
+            lengths.append(len(array))  # type: ignore[arg-type]
+    return max(lengths, key=lengths.count, default=None)
 
 
 def _check_ids(ids: Int64, capacity: int, written: int) -> None:

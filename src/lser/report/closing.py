@@ -73,7 +73,7 @@ def scores_table(found: Finding) -> Table:
     against = name_of(panel.reference.name) if panel.reference else ""
     columns = ["arm", "seeds", f"final {name_of(panel.metric)}"]
     columns += ["share"] if scale else []
-    columns += [f"minus {short(against, 12)}", ""] if against else []
+    columns += ["difference", ""] if against else []
     rows = []
     for row in found.estimates:
         cells = [name_of(row.arm.name), str(len(row.arm.runs)), interval(row.mean)]
@@ -86,7 +86,7 @@ def scores_table(found: Finding) -> Table:
         rows.append(cells)
     rest = [max(len(line[i]) for line in (columns, *rows)) for i in range(1, len(columns))]
     name = max(NAME, WIDTH - sum(rest) - 2 * len(rest))
-    rows = [[short(cells[0], name), *cells[1:]] for cells in rows]
+    rows = [line for cells in rows for line in _wrapped(cells, name)]
     notes = ["Means with 95 % t-intervals over seeds."]
     if scale:
         notes.append(
@@ -95,12 +95,21 @@ def scores_table(found: Finding) -> Table:
         )
     if against:
         notes.append(
-            f"▲ clearly above, ▼ clearly below {against} (paired, with Holm's correction over the "
-            "arms), △ ▽ only without the correction, = not separated, ? too few seeds."
+            f"difference: minus {against}, paired over seeds. ▲ clearly above, ▼ clearly below "
+            "(with Holm's correction over the arms), △ ▽ only without the correction, "
+            "= not separated, ? too few seeds."
         )
     caption = f"{panel.title}: final {name_of(panel.metric)}."
     lines = tuple(tuple(cells) for cells in rows)
     return Table(f"{panel.name}-closing", caption, tuple(columns), lines, notes=tuple(notes))
+
+
+def _wrapped(cells: list[str], width: int) -> list[list[str]]:
+    """A row whose name takes as many lines as it needs: names are never cut."""
+    first, *more = textwrap.wrap(
+        cells[0], width, break_on_hyphens=False, subsequent_indent="  "
+    ) or [""]
+    return [[first, *cells[1:]], *([part, *[""] * (len(cells) - 1)] for part in more)]
 
 
 def short(text: str, width: int) -> str:

@@ -266,7 +266,8 @@ def _named(panels: Sequence[Panel], files: set[str]) -> tuple[Panel, ...]:
 
 def _shared(spec: StudySpec, record: Record) -> dict[str, Any]:
     """Every setting that all arms of a panel have in common, by its path."""
-    return {path: v for path, v in _settings(record).items() if not _within(path, spec.compared)}
+    apart = (*spec.compared, *spec.drawn)
+    return {path: v for path, v in _settings(record).items() if not _within(path, apart)}
 
 
 def _compared(spec: StudySpec, record: Record) -> dict[str, Any]:

@@ -33,7 +33,10 @@ def best_against_reference(found: Finding) -> str:
     others = [arm for arm in panel.arms if arm is not reference]
     if reference is None or not others:
         top = max(panel.arms, key=lambda arm: float(iqm(arm.values)))
-        return f"{name_of(top.name)} has the highest final score, {number(float(iqm(top.values)))}"
+        score = number(float(iqm(top.values)))
+        if len(panel.arms) == 1:
+            return f"{name_of(top.name)} ends at {score}"
+        return f"{name_of(top.name)} has the highest final score, {score}"
     arm = panel.arm("lser") if reference.name != "lser" else None
     arm = arm or max(others, key=lambda other: float(other.values.mean()))
     return compare(found.versus(arm, reference))
@@ -93,6 +96,8 @@ def spread(found: Finding) -> str:
     """How far the runs of an arm lie apart."""
     widest = max(found.panel.arms, key=lambda arm: float(np.ptp(arm.values)))
     low, high = float(widest.values.min()), float(widest.values.max())
+    if len(widest.values) == 1:
+        return "Each mark is one run."
     text = (
         f"Each mark is one run; the runs of {name_of(widest.name)} differ most, from {number(low)} "
         f"to {number(high)}"
@@ -234,6 +239,8 @@ def caution(found: Finding) -> str:
     """What to keep in mind when there are few seeds."""
     if found.panel.seeds >= FEW_SEEDS:
         return ""
+    if found.panel.seeds == 1:
+        return "One seed has no interval and no verdict."
     return (
         f"With {count(found.panel.seeds, 'seed')} the bootstrap bands are narrower than they "
         "should be; the verdicts use the paired t-interval."

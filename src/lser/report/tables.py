@@ -62,12 +62,12 @@ def _score_row(found: Finding, row: Estimate, *, compared: bool) -> tuple[str, .
 def measures(found: Finding) -> Table:
     """What else counts: the whole training, how soon, how steadily, and the trained objective."""
     panel, scale = found.panel, found.panel.scale
-    minus = f"minus {name_of(panel.reference.name)}" if panel.reference else "minus –"
-    columns = ["arm", "over training", minus, "worst run"]
+    minus = [f"minus {name_of(panel.reference.name)}"] if panel.reference else []
+    columns = ["arm", "over training", *minus, "worst run"]
     if scale is not None:
         columns[1:1] = ["share of possible"]
         columns += ["sessions to 50 %", "sessions to 90 %", "runs that fell"]
-    columns += ["reward per step", minus]
+    columns += ["reward per step", *minus]
     rows = [
         _measure_row(found, row, measured)
         for row, measured in zip(found.estimates, found.measures, strict=True)
@@ -88,17 +88,16 @@ def _measure_row(found: Finding, row: Estimate, measured: Measures) -> tuple[str
         ends = Interval(*(scale.share(end) for end in row.mean))
         cells.append(interval(ends, digits=2))
     area, reward = measured.area_versus, measured.reward_versus
-    cells += [
-        interval(row.area) if row.area else "–",
-        interval(area.difference, sign=True) if area else "–",
-        number(measured.worst),
-    ]
+    against = found.panel.reference is not None
+    cells.append(interval(row.area) if row.area else "–")
+    cells += [interval(area.difference, sign=True) if area else "–"] if against else []
+    cells.append(number(measured.worst))
     if scale is not None:
         cells += [_sessions(row.arm, scale.score(share)) for share in (0.5, 0.9)]
         fell, runs = measured.fallen, sum(bool(run.curve) for run in row.arm.runs)
         cells.append(f"{round(fell.estimate * runs)} of {runs}" if fell else "–")
     cells.append(interval(measured.reward) if measured.reward else "–")
-    cells.append(interval(reward.difference, sign=True) if reward else "–")
+    cells += [interval(reward.difference, sign=True) if reward else "–"] if against else []
     return tuple(cells)
 
 

@@ -128,7 +128,7 @@ def check_action(space: gym.Space[Any], action: Any) -> NDArray[Any]:
                 f"action must be finite and within [{space.low.min()}, {space.high.max()}], "
                 f"got {array[~inside].flat[0]}"
             )
-        return array
+        return array if array.dtype.kind != "f" or array.itemsize in (4, 8) else array.astype("f4")
     if array.dtype.kind == "f":
         raise ValueError(f"action must be integers, got dtype {array.dtype}")
     start = getattr(space, "start", 0)
@@ -262,6 +262,8 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         """Start `num_envs` new users' sessions; one seed drives them all."""
         if isinstance(seed, list):
             raise ValueError(f"seed must be one number for the whole batch, got {seed}")
+        if options and "reset_mask" in options:
+            raise ValueError("options: reset_mask is not for environments that reset by themselves")
         super().reset(seed=seed, options=options)
         self.users = self.simulator.arrive(self.np_random, self.num_envs)
         self.last_info = None

@@ -43,7 +43,15 @@ def plan(name: str, scale: "Scale", seeds: int) -> "list[Experiment]":
         nearest("study", part, (*STUDIES, *GROUPS))
     cells = [cell for part in names for cell in STUDIES[part].experiments(scale)]
     return [
-        replace(cell, seed=seed + STUDIES[cell.study].first_seed)
+        _with_seed(cell, seed + STUDIES[cell.study].first_seed)
         for seed in range(seeds)
         for cell in cells
     ]
+
+
+def _with_seed(cell: "Experiment", seed: int) -> "Experiment":
+    """The cell's run of that seed, in the world that comes with it."""
+    worlds = STUDIES[cell.study].worlds
+    if worlds > 1:
+        cell = replace(cell, simulator=replace(cell.simulator, world_seed=seed % worlds))
+    return replace(cell, seed=seed)

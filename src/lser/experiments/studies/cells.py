@@ -17,7 +17,7 @@ def comparison(scale: Scale) -> Iterator[Experiment]:
     """Fig. (a) to (d): every memory on every platform, and the controls the paper lacks."""
     for platform in PAPER_PLATFORMS:
         for memory in (*PAPER_MEMORIES, *CONTROLS):
-            yield _cell(preset(platform, memory, scale=scale), "comparison", memory)
+            yield _cell(preset(platform, memory, "ddpg", scale=scale), "comparison", memory)
 
 
 def epsilon(scale: Scale) -> Iterator[Experiment]:
@@ -68,7 +68,7 @@ def bazaar_map(scale: Scale) -> Iterator[Experiment]:
         for dependence in (0.0, 0.5, 0.75, 1.0):
             world = SIMULATORS["bazaar"].params(sparsity=sparsity, state_dependence=dependence)
             for memory in ("lser", "uniform", "reward-top"):
-                run = replace(preset("bazaar", memory, scale=scale), simulator=world)
+                run = replace(preset("bazaar", memory, "ddpg", scale=scale), simulator=world)
                 label = f"{memory}, sparsity {sparsity:g}, state dependence {dependence:g}"
                 yield _cell(run, "bazaar-map", label)
 
@@ -98,7 +98,7 @@ def tuning(scale: Scale) -> Iterator[Experiment]:
     for platform in ("virtual-taobao", "bazaar"):
         for memory in PAPER_MEMORIES:
             for noise in (0.1, 0.3, 1.0):
-                run = lasting(preset(platform, memory, scale=scale), sessions)
+                run = lasting(preset(platform, memory, "ddpg", scale=scale), sessions)
                 run = replace(run, agent=AGENTS["ddpg"].params(noise_scale=noise))
                 yield _cell(run, "tuning", f"{memory}, noise {noise:g}")
 

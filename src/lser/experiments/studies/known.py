@@ -167,15 +167,17 @@ STUDIES: dict[str, StudySpec] = {
             about="D: Bazaar by state dependence, sparsity, batch and discount; bits and centring.",
             cells=f"{_PLANNED}:locality",
             headline=False,
+            compared=("memory", "agent.value_bound"),
             panel_by=(
                 Axis("simulator.sparsity", "sparsity {:g}", "sparsity (CTR of random actions)"),
                 Axis("simulator.state_dependence", "state dependence {:g}", "state dependence"),
                 Axis("batch_size", "batch {}"),
                 Axis("agent.discount", "discount {:g}"),
-                Axis("simulator.world_seed", "world {}"),
             ),
-            figures=("runs",),
+            figures=(),
+            reads="none",
             first_seed=NEW_SEEDS,
+            worlds=3,
         ),
         StudySpec(
             "delayed",
@@ -235,8 +237,9 @@ _DRAWN = {
         "demo",
         "Demo",
         "Does this recommender beat a linear bandit, and what does its memory add?",
-        compared=("memory", "agent"),
-        reference="ridge",
+        compared=("memory", "agent", "updates_per_step"),
+        reference="exploring bandit",
+        headline=False,
     ),
 }
 

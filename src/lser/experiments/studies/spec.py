@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lser.experiments.experiment import Experiment
     from lser.experiments.presets import Scale
 
+WORLD = "simulator.world_seed"
 Picture = Literal["curves", "runs", "trend", "improvement", "map", "times"]
 Reading = Literal["standing", "trend", "forest", "map", "none"]
 
@@ -65,6 +66,8 @@ class StudySpec:
     """Whether its panels are rows of the table that a page begins with."""
     first_seed: int = 0
     """Where its seeds start: planned experiments have new ones, tuning its own."""
+    worlds: int = 1
+    """In how many worlds its seeds live, in turns: the world comes with the seed."""
     scored: bool = True
     """Whether its final scores are results; those of one-seed studies of time or tuning are not."""
 
@@ -73,6 +76,11 @@ class StudySpec:
         module, _, function = self.cells.partition(":")
         found: Iterator[Experiment] = getattr(import_module(module), function)(scale)
         return found
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """Paths of the settings that come with the seed, so that runs that differ in them pool."""
+        return (WORLD,) if self.worlds > 1 else ()
 
     def arm_name(self, experiment: Mapping[str, Any], label: str) -> str:
         """The name of the arm that a run belongs to."""

@@ -134,7 +134,7 @@ class App:
     async def _recommend(self, body: bytes) -> dict[str, Any]:
         asked = requests.recommend(self.recommender, body, self.limits)
         receipts = await self._committer.append((asked.entry,), self.limits.timeout)
-        page = self.recommender.desk.page(receipts[0], asked.user)
+        page = self.recommender.desk.page(receipts[0], asked)
         return {
             "id": page.id,
             "items": page.items,
@@ -213,7 +213,7 @@ class App:
 
     async def _metrics(self, _request: Request) -> Response:
         recommender = self.recommender
-        learner = live.learner_status(recommender.folder)
+        learner = recommender.keeper.learner
         text = exposition(self.meter, recommender.log, recommender.books, learner)
         return Response(text, media_type="text/plain; version=0.0.4")
 

@@ -4,16 +4,12 @@ import math
 from functools import cache
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 from lser.online.arms import Arms, Bin
 from lser.online.books import Books, finite
 from lser.online.items import Items
 from lser.online.joins import Decision
-from lser.online.learning import STATUS
 from lser.online.recommender import Recommender
 from lser.online.service.metrics import Meter
 
@@ -39,19 +35,10 @@ def page(title: str) -> str:
     return _template().replace("{{title}}", escape(title))
 
 
-def learner_status(folder: Path) -> dict[str, Any]:
-    """What the learner last said of itself."""
-    try:
-        status: dict[str, Any] = orjson.loads((folder / STATUS).read_bytes())
-        return status
-    except (OSError, ValueError):
-        return {}
-
-
 def snapshot(recommender: Recommender, meter: Meter) -> dict[str, Any]:
     """Everything that the page shows."""
     books = recommender.books
-    learner = learner_status(recommender.folder)
+    learner = recommender.keeper.learner
     head = recommender.log.head
     with books.lock:
         return {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lser.online.books import Books
-from lser.online.sqlite_log import SqliteLog
+from lser.online.log import Log
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -62,7 +62,7 @@ class Meter:
             yield f'lser_request_seconds_count{{route="{route}"}} {total}'
 
 
-def exposition(meter: Meter, log: SqliteLog, books: Books, learner: dict[str, Any]) -> str:
+def exposition(meter: Meter, log: Log, books: Books, learner: dict[str, Any]) -> str:
     """Everything, in Prometheus' text format."""
     groups: dict[str, list[str]] = {}  # all samples of a name stand together
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from lser.online.desk import Asked
 from lser.online.items import Value
 from lser.online.log import Entry
 from lser.online.recommender import Recommender
@@ -14,13 +15,7 @@ from lser.online.service.limits import Limits, RefusedError
 _RECOMMEND = {"id", "user", "session", "features", "k", "among", "where", "exclude"}
 _FEEDBACK = {"id", "page", "clicks", "value"}
 _ITEM = {"id", "vector", "attributes"}
-
-
-class Asked(NamedTuple):
-    """A decision to log, and for whom it was asked."""
-
-    entry: Entry
-    user: str | None
+_NUMBERS = {int, float}
 
 
 def read_json(body: bytes) -> Any:
@@ -34,7 +29,6 @@ def read_json(body: bytes) -> Any:
 def recommend(recommender: Recommender, body: bytes, limits: Limits) -> Asked:
     """The decision that a request asks for."""
     values = _object(read_json(body), _RECOMMEND)
-    user = values.get("user")
     k = values.get("k")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= limits.k):
         raise RefusedError(422, f"k must be a whole number from 1 to {limits.k}")
@@ -42,8 +36,8 @@ def recommend(recommender: Recommender, body: bytes, limits: Limits) -> Asked:
         if values.get(name) is not None and not isinstance(values[name], str):
             raise RefusedError(422, f"{name} must be a text")
     try:
-        entry = recommender.desk.decision(
-            user,
+        return recommender.desk.decision(
+            values.get("user"),
             _numbers("features", values.get("features")),
             k,
             id=values.get("id"),
@@ -54,7 +48,6 @@ def recommend(recommender: Recommender, body: bytes, limits: Limits) -> Asked:
         )
     except ValueError as error:
         raise RefusedError(422, str(error)) from None
-    return Asked(entry, user)
 
 
 def feedback(recommender: Recommender, body: bytes, limits: Limits) -> tuple[list[Entry], bool]:
@@ -140,12 +133,10 @@ def _texts(name: str, value: Any, most: int) -> list[str] | None:
 def _numbers(name: str, value: Any) -> list[float] | None:
     if value is None:
         return None
-    good = isinstance(value, list) and all(
-        isinstance(number, int | float) and not isinstance(number, bool) for number in value
-    )
-    if not good or not all(abs(number) < 1e30 for number in value):
+    good = isinstance(value, list) and set(map(type, value)) <= _NUMBERS
+    if not good or not max(map(abs, value), default=0) < 1e30:
         raise RefusedError(422, f"{name} must be a list of numbers")
-    return [float(number) for number in value]
+    return list(map(float, value))
 
 
 def _filter(value: Any) -> dict[str, Value | Sequence[Value]] | None:

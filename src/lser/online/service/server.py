@@ -18,7 +18,9 @@ from lser.online.recommender import Recommender
 from lser.online.service.app import App
 from lser.online.service.limits import Limits, Tokens, check_host
 from lser.online.settings import Settings
+from lser.online.store import open_store
 
+SWITCH = 5e-4  # seconds until the log's thread gets its turn; Python's own 5 ms are felt
 DRAIN = 10  # seconds that open requests are given at the end
 
 
@@ -26,7 +28,7 @@ DRAIN = 10  # seconds that open requests are given at the end
 class Options:
     """How a shop is served."""
 
-    folder: Path
+    shop: str  # a folder, or the address of a database
     items: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8_080
@@ -47,22 +49,23 @@ class Options:
     def from_json(cls, text: str) -> "Options":
         """The options of `as_json`."""
         values = json.loads(text)
-        for name in ("folder", "items", "writer_token_file", "admin_token_file"):
+        for name in ("items", "writer_token_file", "admin_token_file"):
             values[name] = None if values[name] is None else Path(values[name])
         return cls(**{**values, "limits": Limits(**values["limits"])})
 
 
 def open_shop(options: Options) -> Recommender:
-    """The recommender of a folder: a new one, or the one that is there with settings changed."""
+    """The recommender of a shop: a new one, or the one that is there with settings changed."""
     changes = dict(options.settings)
     if "arms" in changes:
         changes["arms"] = tuple((name, share) for name, share in changes["arms"])
-    exists = (options.folder / "log.db").exists()
+    store = open_store(options.shop)
+    exists = store.exists()
     if not exists and options.items is None:
-        raise ValueError(f"{options.folder} holds no shop yet: name its items with --items")
+        raise ValueError(f"{store.name} holds no shop yet: name its items with --items")
     recommender = Recommender(
         options.items,
-        options.folder,
+        store,
         settings=None if exists else Settings(**changes),
         durability=options.durability,
         learner=options.learner,
@@ -117,6 +120,7 @@ async def _watch_parent(server: uvicorn.Server, parent: int) -> None:
 
 
 if __name__ == "__main__":
+    sys.setswitchinterval(SWITCH)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     try:
         serve(Options.from_json(sys.argv[1]), int(sys.argv[2]))

@@ -50,6 +50,8 @@ class DynamicReplay(Memory):
         p = self.params
         self.shards = _split(self.capacity, p.shards, p.zone)
         self._starts = np.array([shard.first for shard in self.shards])
+        self._smallest_zone = min(shard.zone.size for shard in self.shards)
+        self._fragment = min(p.fragment, *(shard.ring for shard in self.shards))
         self._written = [0] * p.shards  # ordinary transitions each shard took
         self._sessions = Sessions(limit=self.capacity)
         self._success = RunningQuantile(p.quantile, p.window)
@@ -62,8 +64,7 @@ class DynamicReplay(Memory):
         self.rewind()
         rows, written = block.rows, list(self._written)
         slots = np.empty(len(rows), dtype=np.int64)
-        step = min(self.params.fragment, *(shard.ring for shard in self.shards))
-        steps: list[Step] = []
+        step, steps = self._fragment, list[Step]()
         for first in range(0, len(rows), step):
             part = slots[first : first + step]
             chosen = int(self.rng.integers(len(self.shards)))
@@ -85,12 +86,12 @@ class DynamicReplay(Memory):
 
     def _entering(self, session: Session, score: float) -> list[Float32]:
         """The pool after a session, which enters it if it was successful."""
-        success = self._success.reaches(score)
+        if not self._success.reaches(score) or len(session.ids) > self._smallest_zone:
+            return self._pool
         slots = self.store.slots(session.ids)
-        fits = len(slots) <= min(shard.zone.size for shard in self.shards)
-        if success and fits and bool((slots >= 0).all()):
-            return [*self._pool, self.store.rows[slots]][-self.params.pool :]
-        return self._pool
+        if bool((slots < 0).any()):
+            return self._pool
+        return [*self._pool, self.store.rows[slots]][-self.params.pool :]
 
     def _zoning(self, pool: list[Float32]) -> list[Step]:
         """The steps by which a zone takes a session from the pool."""
@@ -198,7 +199,7 @@ class _Closing:
 
     def __init__(self, memory: DynamicReplay, session: Session) -> None:
         self._memory, self._session = memory, session
-        self._score = float(session.reward.mean(dtype=np.float64))
+        self._score = float(np.add.reduce(session.reward, dtype=np.float64)) / len(session.reward)
         self._rng: Any = None
         self._planned: Commit | None = None
 

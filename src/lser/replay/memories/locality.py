@@ -26,7 +26,7 @@ from lser.replay.store import Given, Storage
 from lser.types import Batch, Bool, Float32, Int64
 
 _INT64 = np.dtype(np.int64)
-_ENCODERS: dict[str, Any] = {
+ENCODERS: dict[str, Any] = {
     e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode, ShuffledCode)
 }
 _NO_QUERY: Float32 = np.empty(0, np.float32)
@@ -128,11 +128,24 @@ class LocalityReplay(Memory):
 
     def take(self, block: Given, streams: ArrayLike | None) -> Int64:
         """Take a block in as it was handed over; returns ids, -1 where one was dropped."""
+        if streams is not None and self._returns is None:
+            stream_labels(streams, np.size(block[2]))  # not used, but checked
         ids = self._one(block) if self._direct and self._unfinished is None else None
         if ids is None:
             self.settle()
-            ids = self._take(block, streams)
+            ids = self._take_or_keep(block, streams)
         return ids
+
+    def _take_or_keep(self, block: Given, streams: ArrayLike | None) -> Int64:
+        """`_take`; a block that is cut is copied: its arrays are the caller's to change."""
+        try:
+            return self._take(block, streams)
+        except BaseException:
+            rest = self._unfinished
+            if isinstance(rest, partial) and rest.func == self._resume:
+                cut, *others = rest.args
+                self._unfinished = partial(self._resume, tuple(map(np.array, cut)), *others)
+            raise
 
     def _one(self, block: Any) -> Int64 | None:
         """Store a block of one, whole or, with None, not at all: there is nothing to settle."""
@@ -243,9 +256,10 @@ class LocalityReplay(Memory):
             changed[0] = learned.frozen
             observe: Step = partial(encoder.take, learned)
         else:
+            kept = np.array(observation)  # not the caller's: it may be read after an interruption
 
             def observe() -> None:
-                changed[0] = encoder.observe(observation)
+                changed[0] = encoder.observe(kept)
 
         def refile() -> None:
             if changed[0] and self.store.storage == "none":
@@ -375,8 +389,8 @@ class LocalityReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
-        kind = check_choice("encoder", own["encoder"]["kind"], tuple(_ENCODERS))
-        self.encoder = _ENCODERS[kind].from_state(State(own["encoder"], arrays))
+        kind = check_choice("encoder", own["encoder"]["kind"], tuple(ENCODERS))
+        self.encoder = ENCODERS[kind].from_state(State(own["encoder"], arrays))
         self.greedy = check_fraction("greedy", own["greedy"])
         self.stale = bool(own["stale"])
         if self._returns is not None:

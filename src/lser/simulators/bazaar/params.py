@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from lser.checks import check_fields
 from lser.simulators.item_index import Kind
 
 
@@ -32,6 +33,7 @@ class Params:
 
     def __post_init__(self) -> None:
         """Refuse values outside their range."""
+        check_fields(self)
         for name in ("state_dependence", "individuality", "drift"):
             _check(self, name, 0 <= getattr(self, name) <= 1, "in [0, 1]")
         for name in ("patience", "topic_spread", "position_bias", "generosity", "world_seed"):
@@ -44,7 +46,9 @@ class Params:
         _check(self, "topics", self.topics >= 1, "at least 1")
         _check(self, "slate", 1 <= self.slate <= self.items, f"in 1..items ({self.items})")
         sizes = self.demographics
-        _check(self, "demographics", bool(sizes) and min(sizes) >= 2, "sizes of at least 2")
+        whole = isinstance(sizes, tuple | list) and all(isinstance(size, int) for size in sizes)
+        good = whole and bool(sizes) and min(sizes) >= 2
+        _check(self, "demographics", good, "whole sizes of at least 2")
         for name, known in (
             ("actions", ("continuous", "slate", "discrete")),
             ("index", ("auto", "exact", "faiss")),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from lser.checks import check_fields
+
 
 @dataclass(frozen=True, kw_only=True)
 class Params:
@@ -49,6 +51,7 @@ class Params:
     """Factor of the reward."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         self._check_choices()
         for name in ("num_products", "K", "num_clusters", "embedding_dim", "embedding_users"):
             if getattr(self, name) < 1:
@@ -95,8 +98,11 @@ class Params:
         ):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        if self.prob_organic_to_bandit == 0.0:
-            raise ValueError("prob_organic_to_bandit must be above 0, got 0.0: no recommendations")
+        if self.prob_organic_to_bandit < 1e-6:
+            raise ValueError(
+                f"prob_organic_to_bandit must be at least 1e-6, got {self.prob_organic_to_bandit}: "
+                "nobody would come to a recommendation"
+            )
         leave_bandit = (
             self.prob_leave_bandit if self.use_prob_leave_bandit else self.prob_leave_organic
         )

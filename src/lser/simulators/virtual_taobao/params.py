@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from lser.checks import check_fields
+
 
 @dataclass(frozen=True, kw_only=True)
 class Params:
@@ -15,8 +17,11 @@ class Params:
     negative_slope: float = 0.01  # of LeakyReLU
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.generated and self.weights is not None:
             raise ValueError(f"generated=True excludes weights={str(self.weights)!r}")
+        if self.generated_seed < 0:
+            raise ValueError(f"generated_seed must be at least 0, got {self.generated_seed}")
         if self.items_per_page < 1:
             raise ValueError(f"items_per_page must be at least 1, got {self.items_per_page}")
         if not 0 <= self.negative_slope < 1:

@@ -6,6 +6,7 @@ free to use with credit. They are read as plain tensors and never executed as pi
 
 import hashlib
 import os
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,10 @@ LAYERS = {
     "leave_model.pt": (88, 128, 256, 101),
     "action_model.pt": (116, 128, 256, 21),
 }
+
+
+MOST_BYTES = 4 << 20  # of one file; the largest released one has 0.3 MB
+MOST_WAITS = 10  # timeouts that one file may take in all, however steadily its bytes drip
 
 
 class WeightsError(RuntimeError):
@@ -91,10 +96,39 @@ def _download(folder: Path, source: str, timeout: float) -> None:
         retry_if_failed=1,
     )
     try:
-        for name in SHA256:  # 0.6 MB: read whole, so that no connection is left open
-            cache.fetch(name, downloader=pooch.HTTPDownloader(timeout=timeout, stream=False))
+        for name in SHA256:
+            cache.fetch(name, downloader=Transfer(timeout))
     except (OSError, ValueError) as error:  # no network, no such file, no place; a wrong file
         raise WeightsError(_three_ways(folder, source, error)) from error
+
+
+class Transfer:
+    """Downloads a file for pooch, up to a size and for a time; ValueError says what went wrong."""
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+
+    def __call__(self, url: str, path: str, _cache: object) -> None:
+        """Write what `url` serves to `path`."""
+        import requests
+        import urllib3
+
+        deadline, left = time.monotonic() + MOST_WAITS * self.timeout, MOST_BYTES
+        plain = {"Accept-Encoding": "identity"}
+        with (
+            requests.get(url, headers=plain, stream=True, timeout=self.timeout) as answer,
+            Path(path).open("wb") as file,
+        ):
+            answer.raise_for_status()
+            try:
+                while part := answer.raw.read1(1 << 16):
+                    left -= file.write(part)
+                    if left < 0:
+                        raise ValueError(f"{url} serves more than {MOST_BYTES:,} bytes")
+                    if time.monotonic() > deadline:
+                        raise ValueError(f"{url} took more than {MOST_WAITS * self.timeout:g} s")
+            except urllib3.exceptions.HTTPError as error:
+                raise ValueError(f"{url} broke off: {error}") from error
 
 
 def load_networks(folder: Path) -> Networks:
@@ -129,6 +163,8 @@ def _read(path: Path, sizes: tuple[int, ...]) -> tuple[Layer, ...]:
             bias = np.asarray(tensors[f"{2 * index}.bias"].numpy(), np.float32)
             if weight.shape != shape or bias.shape != shape[1:]:
                 raise WeightsError(f"layer {index} has shape {weight.shape}, expected {shape}")
+            if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+                raise WeightsError(f"layer {index} holds numbers that are not finite")
             layers.append(Layer(weight, bias))
     except Exception as error:  # whatever a damaged file makes the reader raise
         raise WeightsError(f"{path} does not hold VirtualTaobao weights: {error}") from error

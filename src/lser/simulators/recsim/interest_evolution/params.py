@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from lser.checks import check_fields
 from lser.types import Float64
 
 Actions = Literal["continuous", "slate", "discrete"]
@@ -76,8 +77,9 @@ class Params:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated."""
-        if self.num_candidates < 1:
-            raise ValueError(f"num_candidates must be at least 1, got {self.num_candidates}")
+        check_fields(self)
+        if not 1 <= self.num_candidates <= 1_000_000:
+            raise ValueError(f"num_candidates must be in 1..1,000,000, got {self.num_candidates}")
         if not 1 <= self.slate_size <= self.num_candidates:
             raise ValueError(
                 f"slate_size must be in 1..num_candidates={self.num_candidates}, "

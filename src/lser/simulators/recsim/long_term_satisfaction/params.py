@@ -5,6 +5,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from lser.checks import check_fields
+
 Actions = Literal["continuous", "slate", "discrete"]
 
 
@@ -63,8 +65,9 @@ class Params:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated."""
-        if self.num_candidates < 1:
-            raise ValueError(f"num_candidates must be at least 1, got {self.num_candidates}")
+        check_fields(self)
+        if not 1 <= self.num_candidates <= 1_000_000:
+            raise ValueError(f"num_candidates must be in 1..1,000,000, got {self.num_candidates}")
         if not 1 <= self.slate_size <= self.num_candidates:
             raise ValueError(
                 f"slate_size must be in 1..num_candidates={self.num_candidates}, "
@@ -78,12 +81,17 @@ class Params:
         for name in ("innovation_stddev", "choc_stddev", "kale_stddev"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
-        for name in ("time_budget", "max_engagement"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        for name in ("sensitivity", "choc_mean", "kale_mean"):
-            if not np.isfinite(getattr(self, name)):
-                raise ValueError(f"{name} must be finite, got {getattr(self, name)}")
+        if self.time_budget < 1 or self.time_budget != int(self.time_budget):
+            raise ValueError(f"time_budget must be whole and at least 1, got {self.time_budget}")
+        if self.max_engagement < 1:
+            raise ValueError(f"max_engagement must be at least 1, got {self.max_engagement}")
+        for mean, spread in (("choc_mean", "choc_stddev"), ("kale_mean", "kale_stddev")):
+            highest = abs(getattr(self, mean)) + 8 * getattr(self, spread)
+            if highest > 80:  # engagement is its exponential, in float32
+                raise ValueError(
+                    f"{mean} and {spread} must keep |mean| + 8 deviations at 80 or less, "
+                    f"got {getattr(self, mean)} and {getattr(self, spread)}"
+                )
         self._check_catalogue()
 
     def _check_catalogue(self) -> None:

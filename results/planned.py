@@ -1,0 +1,175 @@
+"""Runs D and A of plan.md as fleets, in the order and with the cuts that are written there.
+
+``python results/planned.py FOLDER d --seconds 420`` runs D's fleets one after another;
+``python results/planned.py FOLDER a --seconds 900`` measures how fast the paper's regime is on
+seeds that are not reported, sets the length that fits, and runs it. A fleet that the time cuts off
+leaves its records as stopped, with a last evaluation.
+"""
+
+import argparse
+import logging
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lser.experiments.experiment import Experiment
+from lser.experiments.studies import plan
+from lser.experiments.study import Job, job_for
+
+MAP = ("uniform", "reward-top", "shuffled-code", "lser")
+LONG = MAP
+EXTRA = (
+    *("lser 6 bits raw", "lser 10 bits raw", "lser 14 bits raw"),
+    *("uniform with the cure", "reward-top with the cure", "lser with the cure"),
+)
+FIRST, SECOND = range(100, 110), range(110, 120)
+PAGES = 7.73  # steps of a session of VirtualTaobao, whatever is shown
+SLOWER = 1.12  # a run over what is measured at its start: memories outgrow the caches
+PROBE_SEED, PROBE_SECONDS = 900, 15.0
+
+
+class TimeUp(Exception):
+    """The deadline has passed."""
+
+
+def in_primary_cells(one: Experiment) -> bool:
+    """Batch 32, discount 0, sparsity .005: these are in the long runs."""
+    return one.batch_size == 32 and one.agent.discount == 0 and one.simulator.sparsity < 0.01
+
+
+def fleets_of_d() -> dict[str, list[Experiment]]:
+    """D's fleets by name, most important first."""
+    long = [one for one in plan("locality", "paper", 20) if one.label in LONG]
+    rest: dict[str, list[Experiment]] = {}
+    for name, seeds in (("first", FIRST), ("second", SECOND)):
+        here = [one for one in plan("locality", "medium", 20) if one.seed in seeds]
+        chart = [one for one in here if one.label in MAP and not in_primary_cells(one)]
+        extra = [one for one in here if one.label in EXTRA and in_primary_cells(one)]
+        rest[f"{name} ten seeds, batch 32"] = [o for o in chart if o.batch_size == 32]
+        rest[f"{name} ten seeds, batch 128"] = [o for o in chart if o.batch_size == 128]
+        rest[f"{name} ten seeds, other arms"] = extra
+    return {"the primary cells": long, **rest}
+
+
+def dealt(experiments: Sequence[Experiment], crews: int) -> list[Experiment]:
+    """In an order that gives every crew few worlds, as each has to be built in its process."""
+    ordered = sorted(experiments, key=lambda one: str(one.simulator))
+    share = -(-len(ordered) // crews)
+    chunks = [ordered[start : start + share] for start in range(0, len(ordered), share)]
+    return [chunk[at] for at in range(share) for chunk in chunks if at < len(chunk)]
+
+
+def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> None:
+    """One fleet, in this process, until `deadline`; what is under way then is scored as it is."""
+    import torch
+
+    from lser.fleet.crew import Ready
+    from lser.fleet.run import Fleet
+
+    torch.set_num_threads(1)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    began = time.time()
+    fleet = Fleet(jobs, device=device, workers=workers)
+    print(f"{len(jobs)} runs ready after {time.time() - began:.0f} s", flush=True)
+
+    def stop() -> bool:
+        if time.time() > deadline:
+            slots = [list(map(int, member.nonzero()[0])) for member in fleet._member]
+            running = fleet.board.running
+            fleet._ready = [Ready([], [s for s in some if running[s]]) for some in slots]
+            raise TimeUp
+        return False
+
+    try:
+        fleet.go(stop)
+    except TimeUp:
+        print("cut off", flush=True)
+    print(f"fleet ended after {time.time() - began:.0f} s", flush=True)
+
+
+def pace(jobs: Sequence[Job], device: str, workers: int, seconds: float) -> float:
+    """Seconds of a vector step, once updates have been captured."""
+    from lser.fleet.run import Fleet
+
+    fleet, marks = Fleet(jobs, device=device, workers=workers), []
+
+    def stop() -> bool:
+        if marks or int(fleet.board.steps.min()) > 200:
+            marks.append(time.perf_counter())
+            if marks[-1] - marks[0] > seconds:
+                raise TimeUp
+        return False
+
+    with suppress(TimeUp):
+        fleet.go(stop)
+    return (marks[-1] - marks[0]) / (len(marks) - 1)
+
+
+def length(seconds: float, step: float) -> int:
+    """The sessions, in steps of 5,000 up to the paper's 90,000, that fit."""
+    return max(5_000, min(90_000, int(seconds / (step * PAGES * SLOWER) / 5_000) * 5_000))
+
+
+def apart(work: Any, *arguments: Any) -> None:
+    """Do `work` in a process of its own, which takes its device memory with it."""
+    process = multiprocessing.get_context("spawn").Process(target=work, args=arguments)
+    process.start()
+    process.join()
+
+
+def run_d(options: argparse.Namespace, deadline: float) -> None:
+    """D's fleets, as long as there is time."""
+    for name, experiments in list(fleets_of_d().items())[options.first : options.last]:
+        if time.time() > deadline:
+            break
+        scale = "paper" if name == "the primary cells" else "medium"
+        command = f"lser study locality --scale {scale} --seeds 20 --engine fleet"
+        print(f"{name}: {len(experiments)} runs, {time.ctime()}", flush=True)
+        some = [replace(one, **options.small) for one in dealt(experiments, options.workers)]
+        jobs = [job_for(one, options.folder, command) for one in some[: options.limit]]
+        apart(sail, jobs, options.device, options.workers, deadline)
+
+
+def run_a(options: argparse.Namespace, deadline: float) -> None:
+    """A, masked, at the length that fits; the probe's runs are thrown away."""
+    command = "lser study paper-regime --scale paper --seeds 10 --engine fleet"
+    masked = [one for one in plan("paper-regime", "paper", 10) if one.horizon == "session"]
+    masked = sorted(masked, key=lambda one: one.label)[: options.limit]
+    with tempfile.TemporaryDirectory() as folder:
+        probe = [replace(one, seed=one.seed - 100 + PROBE_SEED) for one in masked]
+        jobs = [job_for(one, Path(folder), "probe") for one in probe]
+        step = pace(jobs, options.device, options.workers, options.probe)
+    sessions = length(deadline - time.time() - 20, step)
+    print(f"a vector step takes {1e3 * step:.2f} ms: {sessions:,} sessions", flush=True)
+    chosen = [replace(replace(one, sessions=sessions), **options.small) for one in masked]
+    jobs = [job_for(one, options.folder, command) for one in chosen]
+    apart(sail, jobs, options.device, options.workers, deadline)
+
+
+def main() -> None:
+    """Run one experiment."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("experiment", choices=("d", "a"))
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--first", type=int, default=0, help="of D's fleets")
+    parser.add_argument("--last", type=int, help="of D's fleets, this one not included")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--probe", type=float, default=PROBE_SECONDS)
+    parser.add_argument("--limit", type=int, help="runs of a fleet at most, to try this out")
+    parser.add_argument("--sessions", type=int, help="of each run, to try this out")
+    options = parser.parse_args()
+    deadline = time.time() + options.seconds
+    options.small = {"sessions": options.sessions} if options.sessions else {}
+    run_d(options, deadline) if options.experiment == "d" else run_a(options, deadline)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A shop in a PostgreSQL database, which several machines share."""
