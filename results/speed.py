@@ -93,10 +93,11 @@ def speed_rows(name: str, data: Any) -> list[str]:
                 "| 1.1x at most |"
             ]
         case "feeders":
+            missed = "" if data["wall_ratio_met"] else " (missed)"
             return [
-                f"| updates/s of a learner that {data['feeders']} feeder feeds, beside alone "
-                f"| {data['wall_ratio']:.2f}x{'' if data['wall_ratio_met'] else ' (missed)'} "
-                "| .9x |"
+                f"| updates/s of a learner that is fed by {data['feeders']}, beside alone, "
+                f"{data['cores']} cores | {data['wall_ratio']:.2f}x{missed}; "
+                f"{data['cpu_ratio']:.2f}x by its own processor time | .9x |"
             ]
         case "fleet":
             device, cpu = data["device"], data["cpu"]
