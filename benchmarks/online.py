@@ -198,7 +198,9 @@ def live_delay(scratch, rounds=12):
     """Seconds from a click to a policy that has learned from it, beyond window and interval."""
     from lser.online import Recommender, Settings
 
-    settings = Settings(window=1.0, publish_every=1.0, cold="none", learning_starts=5)
+    settings = Settings(
+        arms=(("lser", 1.0),), window=1.0, publish_every=1.0, cold="none", learning_starts=5
+    )
     vectors = np.random.default_rng(0).standard_normal((1_000, 8)).astype(np.float32)
     delays = []
     with Recommender(vectors, scratch / "delay", settings=settings, learner="process") as shop:

@@ -66,10 +66,11 @@ def test_policies_are_published_through_the_database(pair):
     assert one.learn() >= 60
     with pytest.raises(ValueError, match="has a learner already"):
         two.learn()
-    version = one.books.arms.versions["lser"].current
+    [(arm, _)] = one.settings.arms
+    version = one.books.arms.versions[arm].current
     assert version > 0
-    until(lambda: ("lser", version) in two._policies)
-    assert two.recommend("u", [0, 0], 5).policy == f"lser-{version}"
+    until(lambda: (arm, version) in two._policies)
+    assert two.recommend("u", [0, 0], 5).policy == f"{arm}-{version}"
 
 
 def test_books_of_all_servers_are_the_same_fold(pair):
