@@ -35,17 +35,16 @@ rng = np.random.default_rng(0)
 taste, shown = rng.uniform(-1, 1, (2, 2_000, 4)).astype(np.float32)
 read = ((taste * shown).sum(axis=1) > 0.5).astype(np.float32)
 left = rng.random(2_000) < 0.2
-steady = {"greedy_per": "item", "random_from": "memory", "newest": 8}  # as `lser-steady` has it
-replay = lser.LocalityReplay(20_000, 4, 4, bits=6, greedy=0.5, **steady, seed=0)
+steady = {"greedy": 0.5, "greedy_per": "item", "random_from": "memory", "newest": 8}
+replay = lser.LocalityReplay(20_000, 4, 4, bits=6, **steady, seed=0)  # as `lser-steady` has it
 replay.extend(taste, shown, read, taste, left, np.zeros(2_000, bool))
-
-# Today's readers, eight at a time: the agent learns from the log and from what they do.
-desk = gym.vector.SyncVectorEnv([NewsDesk] * 8)
+# Today's readers: the agent learns from the log and from what they do.
+desk, judges = (gym.vector.SyncVectorEnv([NewsDesk] * count) for count in (8, 50))
 knobs = {"actor_lr": 1e-3, "tau": 0.01, "discount": 0.5, "value_bound": "auto"}
 agent = lser.DDPG(4, desk.single_action_space, **knobs, seed=0)
-judges = gym.vector.SyncVectorEnv([NewsDesk] * 50)
-print(f"read before: {lser.evaluate(agent, judges, sessions=200, seed=9).metric:.2f} a page")
+before = lser.evaluate(agent, judges, sessions=200, seed=9).metric
 for step in lser.train(desk, agent, replay, horizon="session"):
     if step.steps >= steps:
         break
-print(f"read after:  {lser.evaluate(agent, judges, sessions=200, seed=9).metric:.2f} a page")
+after = lser.evaluate(agent, judges, sessions=200, seed=9).metric
+print(f"read before: {before:.2f} a page, after: {after:.2f}")

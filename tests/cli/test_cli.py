@@ -29,7 +29,7 @@ def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     text = capsys.readouterr().out
-    assert command in ("simulators", "memories") or "example" in text
+    assert command in ("simulators", "memories", "agents") or "example" in text
 
 
 def test_help_does_not_load_torch():
@@ -118,8 +118,8 @@ def test_runs_and_watch_show_the_record(record, capsys):
 def test_tensorboard_gets_every_evaluation(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    arguments = ["train", "bazaar", "uniform", *SMALL, "--out", str(tmp_path), "--tensorboard"]
-    arguments += ["--learning-starts", "16"]
+    arguments = ["train", "bazaar", "uniform", "ddpg", *SMALL, "--out", str(tmp_path)]
+    arguments += ["--tensorboard", "--learning-starts", "16"]
     assert main(arguments) == 0
     folder = next(tmp_path.rglob("experiment.json")).parent
     events = EventAccumulator(str(folder / "tensorboard"))

@@ -63,7 +63,7 @@ def test_four_names_are_too_many():
         (["evaluate", "nowhere", "--sessions", "0"], "--sessions must be at least 1, got 0"),
         (["demo", "--seeds", "0"], "--seeds must be at least 1"),
         (["study", "epsilon", "--seeds", "0"], "--seeds must be at least 1, got 0"),
-        (["train", "--agent.device", "cuda"], "no CUDA GPU"),
+        (["train", "bazaar", "lser", "ddpg", "--agent.device", "cuda"], "no CUDA GPU"),
         (["study", "bazaar-map", "--engine", "fleet"], "no CUDA GPU"),
         (["train", "--scale"], "--scale must be one of quick, medium, paper, got ''"),
     ],

@@ -104,7 +104,7 @@ class ShardedReference:
         ids = []
         for code, reward in zip(codes, rewards, strict=True):
             shard = self.whose(code)
-            (local,) = self.shards[shard].extend([code], [reward], [False], [0])
+            (local,) = self.shards[shard].extend([(code, reward, False, 0)])
             ids.append(-1 if local < 0 else local * len(self.shards) + shard)
         return ids
 

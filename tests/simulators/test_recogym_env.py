@@ -171,7 +171,7 @@ def test_the_same_seed_gives_the_same_users_and_a_vector_of_one_is_the_single_en
     [
         ({"num_products": 0}, "num_products must be at least 1, got 0"),
         ({"prob_leave_organic": 1.5}, r"prob_leave_organic must be in \[0, 1\], got 1.5"),
-        ({"prob_organic_to_bandit": 0.0}, "no recommendations"),
+        ({"prob_organic_to_bandit": 0.0}, "nobody would come to a recommendation"),
         ({"prob_organic_to_bandit": 0.995}, "must be at most 1"),
         ({"prob_bandit_to_organic": 1.0}, "must be at most 1"),
         ({"number_of_flips": -1}, "number_of_flips must be at least 0, got -1"),

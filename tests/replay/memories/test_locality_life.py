@@ -113,9 +113,9 @@ def test_a_memmap_memory_is_the_same_memory(tmp_path):
         assert replay.extend(*block).tolist() == plain.extend(*block).tolist()
         assert same_batch(replay.sample(4, asked), plain.sample(4, asked))
     replay.save(tmp_path / "memory")
-    with pytest.raises(ValueError, match="rows_path must name a new file"):
+    with pytest.raises(ValueError, match="rows_path must name a file"):
         load_replay(tmp_path / "memory")
-    with pytest.raises(ValueError, match="exists; the rows need a new file"):
+    with pytest.raises(ValueError, match="holds the rows of a memory that is in use"):
         load_replay(tmp_path / "memory", rows_path=tmp_path / "rows")
     loaded = load_replay(tmp_path / "memory", rows_path=tmp_path / "other")
     assert contents_of(loaded) == contents_of(plain)
