@@ -90,6 +90,7 @@ def test_several_and_fractional_updates_per_step_are_those_of_the_runs_alone(tmp
         assert_same_records(alone(tmp_path / str(rate), experiments), work)
 
 
+@pytest.mark.slow
 def test_crews_in_processes_leave_the_same_records(tmp_path):
     experiments = [small(memory, **LENGTH) for memory in ("lser", "per", "uniform")]
     work = jobs(tmp_path, *experiments)
@@ -156,6 +157,7 @@ def test_a_seat_that_fails_fails_alone(tmp_path, monkeypatch):
     assert_same_records(alone(tmp_path, experiments[1:]), work[1:])
 
 
+@pytest.mark.slow
 def test_a_crew_that_dies_takes_only_its_own_runs(tmp_path):
     experiments = [small(memory, **LENGTH) for memory in ("per", "lser", "uniform")]
     work = jobs(tmp_path, *experiments)
@@ -227,6 +229,7 @@ def test_fleets_are_of_about_equal_sizes_and_every_memory_is_dealt_to_each(tmp_p
         assert {job.experiment["label"] for job in fleet} == {"lser", "uniform"}
 
 
+@pytest.mark.slow
 def test_fleets_run_jobs_in_processes(tmp_path):
     many = jobs(tmp_path, *(small(memory, **LENGTH) for memory in ("lser", "uniform", "her")))
     started = []
@@ -236,6 +239,7 @@ def test_fleets_run_jobs_in_processes(tmp_path):
     assert all(end.ok for end in done)
 
 
+@pytest.mark.slow
 def test_runs_past_the_deadline_have_checkpoints_and_are_not_ok(tmp_path):
     many = jobs(tmp_path, small(**LENGTH))
     fleets = Fleets(device="cpu", workers=1, deadline_seconds=1e-3)

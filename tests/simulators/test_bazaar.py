@@ -122,6 +122,7 @@ def test_no_slate_has_more_expected_clicks_than_the_myopic_oracles() -> None:
         assert (worth(other) <= best + 1e-5).all()
 
 
+@pytest.mark.slow
 def test_patience_raises_the_long_term_oracle_above_the_myopic_one() -> None:
     gains = []
     for patience in (0.0, 3.0, 5.0):
