@@ -31,7 +31,7 @@ venv: $(VENV)/.core ## the environment that users need
 
 dev: $(VENV)/.dev ## the environment that developers need
 
-demo: $(VENV)/.core ## LSER's recommender beside linear bandits, about two minutes
+demo: $(VENV)/.core ## LSER's recommender beside linear bandits, about three minutes
 	$(BIN)/lser demo
 
 report: $(VENV)/.core ## draw the committed records: results/report/index.html

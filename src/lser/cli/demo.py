@@ -66,7 +66,7 @@ def _arguments(
     Six arms serve the same users: LSER's recommender (a click model that replays by similarity),
     the same click model with uniform replay and the same cure, and two linear bandits, one of
     which knows the items of a page, each tuned for the end and for what it earns while learning.
-    Takes about two minutes on two cores.
+    Takes about three minutes on two cores.
 
     example: lser demo --world 1
 

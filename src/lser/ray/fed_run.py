@@ -15,7 +15,7 @@ from lser.experiments.run import Run
 from lser.ray.engine import connected
 from lser.ray.feeders import Block, Feeders, Policy, unpack
 from lser.training import Step
-from lser.training.loop import draw, due
+from lser.training.loop import due, learn
 from lser.types import Bool, Float32, Transitions
 
 PATIENCE = 1.0  # seconds without a block until the run looks whether it is to stop
@@ -90,18 +90,10 @@ class FedRun(Run):
         if agent.normaliser is not None and agent.exploring:
             agent.normaliser.see(arrived.observation)
         now.recent = [arrived.observation]
-        rows, learned = len(block.rows), None
+        rows = len(block.rows)
         rate, first = experiment.updates_per_step, experiment.learning_starts
-        for turn in range(due(replay, now, rows, rate, first)):
-            batch = draw(replay, now, turn, experiment.batch_size)
-            began = perf_counter()
-            learned = agent.learn(batch)
-            learnt = perf_counter()
-            if learned.values is not None:
-                now.values = list(learned.values)
-            replay.update(batch.ids, learned.td_errors)
-            now.times["learn"] += learnt - began
-            now.times["replay"] += perf_counter() - learnt
+        updates = due(replay, now, rows, rate, first)
+        learned = learn(agent, replay, now, updates, experiment.batch_size)
         began, start = perf_counter(), 0
         streams = users + number * experiment.users
         for stop in np.cumsum(block.steps):  # vector step by vector step, in order

@@ -104,19 +104,28 @@ def _loop(
         action = agent.act(observation, explore=True)
         now.times["learn"] += perf_counter() - began
         arrival = advance(traffic, now, action)
-        learned = None
         rows = len(arrival.block.reward)
-        for turn in range(due(replay, now, rows, updates_per_step, learning_starts)):
-            batch = draw(replay, now, turn, batch_size)
-            began = perf_counter()
-            learned = agent.learn(batch)
-            learnt = perf_counter()
-            if learned.values is not None:
-                now.values = list(learned.values)
-            replay.update(batch.ids, learned.td_errors)
-            now.times["learn"] += learnt - began
-            now.times["replay"] += perf_counter() - learnt
+        updates = due(replay, now, rows, updates_per_step, learning_starts)
+        learned = learn(agent, replay, now, updates, batch_size)
         yield store(agent, replay, now, arrival, learned)
+
+
+def learn(
+    agent: Agent, replay: Replay, now: Progress, updates: int, batch_size: int
+) -> Learned | None:
+    """Draw so many batches, learn from each and tell the memory; returns what the last taught."""
+    learned = None
+    for turn in range(updates):
+        batch = draw(replay, now, turn, batch_size)
+        began = perf_counter()
+        learned = agent.learn(batch)
+        learnt = perf_counter()
+        if learned.values is not None:
+            now.values = list(learned.values)
+        replay.update(batch.ids, learned.td_errors)
+        now.times["learn"] += learnt - began
+        now.times["replay"] += perf_counter() - learnt
+    return learned
 
 
 def look(now: Progress, updates_per_step: float) -> Float32:
