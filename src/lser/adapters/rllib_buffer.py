@@ -111,7 +111,9 @@ class MemoryEpisodeReplayBuffer(PrioritizedEpisodeReplayBuffer):
 
     def _episodes(self, batch: Batch) -> list[Any]:
         before, after = self._restored(batch.observation), self._restored(batch.next_observation)
-        action = batch.action.reshape(len(batch.ids), *self._action_space.shape)  # type: ignore[misc]
+        shape = self._action_space.shape
+        assert shape is not None  # of a Box or Discrete space; others are refused
+        action = batch.action.reshape(len(batch.ids), *shape)
         action = action.astype(self._action_space.dtype, copy=False)
         ends = zip(batch.terminated.tolist(), batch.truncated.tolist(), strict=True)
         one = np.ones(1)
