@@ -18,6 +18,7 @@ from lser.experiments.preflight import check_memory
 from lser.experiments.presets import preset
 from lser.experiments.run import CHECKPOINTS, Run, run
 from lser.training import checkpoint
+from waiting import LIMIT, until
 
 
 def small(memory="lser", **changes):
@@ -172,10 +173,7 @@ def _marks(folder):
 def _wait_for_progress(process, folder):
     """Until this process wrote a checkpoint of its own, so that every life makes headway."""
     before = _marks(folder)
-    deadline = time.monotonic() + 60
-    while _marks(folder) == before and process.poll() is None:
-        assert time.monotonic() < deadline, "no checkpoint in a minute"
-        time.sleep(0.01)
+    until(lambda: _marks(folder) != before or process.poll() is not None, "a checkpoint", 0.01)
 
 
 def test_ctrl_c_stops_cleanly_with_a_checkpoint_and_says_how_to_resume(tmp_path):
@@ -189,12 +187,9 @@ def test_ctrl_c_stops_cleanly_with_a_checkpoint_and_says_how_to_resume(tmp_path)
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    deadline = time.monotonic() + 90
-    while not list(tmp_path.rglob("progress.json")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: list(tmp_path.rglob("progress.json")))
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     assert "lser resume" in errors
     folder = next(tmp_path.rglob("experiment.json")).parent

@@ -6,7 +6,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from lser.experiments import recording, records
 from lser.experiments.owner import OWNER, Owner, owned
 from lser.experiments.run import CHECKPOINTS, Run, run
 from lser.training.checkpoint import Checkpoints
+from waiting import LIMIT, until
 
 QUICK = ["--users", "4", "--batch-size", "16", "--capacity", "500", "--evaluate-every", "50"]
 QUICK += ["--evaluate-sessions", "10", "--final-sessions", "10"]
@@ -229,19 +229,12 @@ def test_workers_end_with_their_study(tmp_path, number):
     env["PYTHONPATH"] = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
     out = tmp_path / "out"
     with subprocess.Popen([sys.executable, str(script), str(out)], env=env) as process:
-        _wait(lambda: len(list(out.rglob("progress.json"))) == 2)
+        until(lambda: len(list(out.rglob("progress.json"))) == 2)
         process.send_signal(number)
-        code = process.wait(timeout=60)
+        code = process.wait(timeout=LIMIT)
     assert code == (130 if number == signal.SIGTERM else -9)
     folders = [path.parent for path in out.rglob("experiment.json")]
-    _wait(lambda: not any(owned(folder) for folder in folders))
+    until(lambda: not any(owned(folder) for folder in folders))
     for folder in folders:
         assert records.load(folder).status == "stopped"
         assert list((folder / CHECKPOINTS).glob("*.lser"))
-
-
-def _wait(holds, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)

@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from lser.experiments.study import job_for
 from lser.fleet.map import Fleets, groups
 from lser.fleet.run import Fleet
 from lser.fleet.seat import Seat
+from waiting import until
 
 MEMORIES = ("lser", "per", "uniform", "aer", "der", "ser")
 LENGTH = {"sessions": 12, "evaluate_every": 4, "learning_starts": 16}
@@ -266,17 +265,17 @@ def test_a_killed_fleet_goes_on_from_its_checkpoint_and_ends_with_the_same_recor
     work = jobs(tmp_path, *experiments)
     command = [sys.executable, "-c", KILLED, json.dumps(work)]
     environment = {**os.environ, "PYTHONPATH": str(Path(records.__file__).parents[2])}
-    for _ in range(2):
-        process = subprocess.Popen(command, env=environment)
-        checkpoints = Path(work[1].folder) / "checkpoints"
+    checkpoints = Path(work[1].folder) / "checkpoints"
+
+    def kill_after_a_checkpoint():
         before = set(checkpoints.glob("*.lser"))
-        until = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < until:
-            if set(checkpoints.glob("*.lser")) - before:
-                break
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+        process = subprocess.Popen(command, env=environment)
+        until(lambda: set(checkpoints.glob("*.lser")) - before or process.poll() is not None)
+        process.kill()
         process.wait()
+
+    kill_after_a_checkpoint()
+    kill_after_a_checkpoint()
     Fleet(work, device="cpu").go()
     assert_same_records(alone(tmp_path, experiments), work)
 

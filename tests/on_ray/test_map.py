@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from lser.experiments.study import Processes, job_for
 from lser.ray import RayFleets, RayRuns
 from lser.ray.fleets import crews_beside
 from lser.ray.map import Demand
+from waiting import LIMIT, until
 
 HERE = Path(__file__).parent
 KEPT = ("experiment.json", "curve.jsonl", "final.json", "agent/000000000000.lser")
@@ -131,7 +131,7 @@ def test_a_stopped_study_leaves_checkpoints_to_go_on_from(three, limit, tmp_path
         try:
             until(lambda: len(list(out.rglob("progress.json"))) == 2)
             os.killpg(process.pid, number)  # as a terminal does it
-            assert process.wait(timeout=100) == 130
+            assert process.wait(timeout=LIMIT) == 130
         finally:
             process.kill()
     stopped = [path.parent for path in out.rglob("curve.jsonl")]
@@ -142,13 +142,6 @@ def test_a_stopped_study_leaves_checkpoints_to_go_on_from(three, limit, tmp_path
         assert not owned(folder)
     run = small(seed=records.load(stopped[0]).seed, sessions=100_000)
     assert Run(run, stopped[0]).progress.sessions > 0  # it goes on from there
-
-
-def until(condition, seconds=100):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from lser.online.log import Entry
 from lser.online.outbox import FolderOutbox, waiting
 from lser.online.sqlite_log import SqliteLog
 from lser.online.sqlite_reader import SqliteReader
+from waiting import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -150,20 +151,18 @@ def test_a_learner_in_a_process_is_started_again(tmp_path):
     ) as shop:
         process = shop.keeper._process
 
-        def until(true, seconds=60):
-            end = time.monotonic() + seconds
-            number = [0]
-            while not true() and time.monotonic() < end:
+        def busy_until(holds):
+            def after_a_visit():
                 visit(shop, shoppers, 5, start=1_000_000 + shop.log.head)
-                number[0] += 1
-                time.sleep(0.05)
-            assert true()
+                return holds()
 
-        until(lambda: "lser-steady" in shop.books.arms.versions)
+            until(after_a_visit)
+
+        busy_until(lambda: "lser-steady" in shop.books.arms.versions)
         os.kill(process.pid, signal.SIGKILL)
-        until(lambda: shop.keeper.restarts == 1)
+        busy_until(lambda: shop.keeper.restarts == 1)
         before = shop.books.arms.versions["lser-steady"].current
-        until(lambda: shop.books.arms.versions["lser-steady"].current > before)
+        busy_until(lambda: shop.books.arms.versions["lser-steady"].current > before)
 
 
 @pytest.mark.slow
@@ -171,7 +170,7 @@ def test_a_learner_whose_server_is_gone_ends(shop, tmp_path):
     """Also where the server was killed before the learner had begun."""
     command = [sys.executable, "-m", "lser.online.learner_process", str(copy(shop, tmp_path))]
     process = subprocess.Popen([*command, "999999999"])  # nobody's child
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=LIMIT) == 0
 
 
 def test_the_last_two_snapshots_stay(shop, tmp_path):

@@ -77,14 +77,15 @@ def port(tmp_path_factory):
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_the_page_follows_the_service(browser, port, width, scheme):
     view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    view.set_default_timeout(300_000)
     noise = []
     view.on("console", lambda message: noise.append(message.text))
     view.on("pageerror", lambda error: noise.append(str(error)))
     own = f"http://127.0.0.1:{port}/"
     view.on("request", lambda call: call.url.startswith((own, "data:")) or noise.append(call.url))
     view.goto(own)
-    view.wait_for_selector("#chart path", timeout=60_000)
-    view.wait_for_selector("#policies tbody button", timeout=60_000)
+    view.wait_for_selector("#chart path", timeout=300_000)
+    view.wait_for_selector("#policies tbody button", timeout=300_000)
     assert view.locator("#arms tbody tr").count() == 3
     assert view.locator("#chart path").count() >= 2
     assert view.locator("#visits .visit").count() >= 1
@@ -100,8 +101,9 @@ def test_the_page_follows_the_service(browser, port, width, scheme):
 
 def test_a_version_is_held_and_promoted_by_its_buttons(browser, port):
     view = browser.new_page()
+    view.set_default_timeout(300_000)
     view.goto(f"http://127.0.0.1:{port}/")
-    view.wait_for_selector("#policies tbody button", timeout=60_000)
+    view.wait_for_selector("#policies tbody button", timeout=300_000)
     view.evaluate("[...document.querySelectorAll('#policies button')]"
                   ".find(b => b.textContent === 'hold').click()")  # fmt: skip
     view.wait_for_function(

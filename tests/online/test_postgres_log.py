@@ -12,6 +12,7 @@ from lser.online.postgres import store as postgres_store  # noqa: E402
 from lser.online.postgres.link import Link, shown  # noqa: E402
 from lser.online.postgres.log import Appender  # noqa: E402
 from lser.online.store import open_store  # noqa: E402
+from waiting import until  # noqa: E402
 
 
 def entry(id, body=b"{}", kind="decision"):
@@ -28,13 +29,6 @@ def logs(database):
     yield made, seen
     for log in made:
         log.close()
-
-
-def until(true, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_servers_see_one_another_s_events_in_the_log_s_order(logs):

@@ -15,6 +15,7 @@ from lser.online.items import Items, unpacked
 from lser.online.learning import Learning
 from lser.online.settings import Settings, parse_arms
 from lser.online.sqlite_reader import SqliteReader
+from waiting import until
 
 
 @pytest.fixture
@@ -295,10 +296,7 @@ def test_an_arm_below_control_goes_back_by_itself(tmp_path):
         assert versions.current > 0
         feed_arms(shop, lambda page, user: 0.4 if page.arm == "bandit" else 0.05, pages=500)
         time.sleep(0.3)
-        deadline = time.monotonic() + 10
-        while not versions.held and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert versions.held
+        until(lambda: versions.held, "the way back")
         assert versions.current == 0
         release = orjson.loads(events(shop, "release")[-1].body)
         assert release["by"] == "evidence"
@@ -324,10 +322,7 @@ def test_the_cold_start_hands_over_on_evidence(tmp_path):
         cold = [u for u in map(str, range(50)) if unit("lser", "probe", u) < 0.5]
         assert shop.recommend(cold[0]).policy.startswith("popular")
         feed_arms(shop, rates, pages=500)
-        deadline = time.monotonic() + 10
-        while arms.cold("lser-steady") and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not arms.cold("lser-steady")
+        until(lambda: not arms.cold("lser-steady"), "the handover")
         assert shop.recommend(cold[0]).policy.startswith("lser")
         assert orjson.loads(events(shop, "handover")[0].body)["by"] == "evidence"
 

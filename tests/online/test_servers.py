@@ -14,13 +14,7 @@ from shops import Shoppers, catalogue, quick, visit
 from lser.online import ConflictError, Recommender
 from lser.online.learning import Learning
 from lser.online.postgres import store as postgres_store
-
-
-def until(true, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+from waiting import until
 
 
 @pytest.fixture

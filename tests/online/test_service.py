@@ -14,6 +14,7 @@ from lser.online.service.limits import Limits, Rates, RefusedError, Tokens, chec
 from lser.online.service.metrics import Meter
 from lser.online.service.server import Options
 from lser.online.sqlite_reader import SqliteReader
+from waiting import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_it_learns_and_its_metrics_say_so(service, client):
                 client("POST", "/feedback", {"page": page["id"], "clicks": clicked})
         return hits / count
 
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + LIMIT
     before = rounds(100)
     after = before
     while after < 1.8 * before and time.monotonic() < deadline:
@@ -148,9 +149,7 @@ def test_it_learns_and_its_metrics_say_so(service, client):
 
 def test_policies_are_listed_promoted_and_rolled_back_by_command(service, client, capsys):
     url = f"http://127.0.0.1:{service[1]}"
-    deadline = time.monotonic() + 30
-    while "bandit" not in client("GET", "/policies")[1] and time.monotonic() < deadline:
-        time.sleep(0.2)
+    until(lambda: "bandit" in client("GET", "/policies")[1], "the bandit's first version")
     assert main(["policy", "list", "--url", url]) == 0
     assert "current" in capsys.readouterr().out
     current = client("GET", "/policies")[1]["bandit"]["current"]
@@ -212,9 +211,7 @@ def test_stopping_drains_and_nothing_acknowledged_is_missing(tmp_path):
         for thread in threads:
             thread.start()
         time.sleep(1.5)
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "shop" / "learner.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until((tmp_path / "shop" / "learner.json").exists)
         supervisor.stop()
         for thread in threads:
             thread.join()
