@@ -11,7 +11,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lser.checks import check_count
+
 Norm = Literal[1, 2]
+MOST_BITS = 1_000  # beyond, probabilities are nothing but rounding
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
@@ -258,6 +261,8 @@ def expectations(
     """
     if (angle is None) == (distance is None):
         raise ValueError(f"give angle or distance, got angle={angle} and distance={distance}")
+    check_count("bits", bits, high=MOST_BITS)
+    check_count("tables", tables)
     if angle is not None:
         one = simhash_collision(angle)
         rows = [Row("angle", math.degrees(angle), "degrees between the two observations")]
@@ -270,7 +275,7 @@ def expectations(
     ]
     if tables > 1:
         rows.append(Row("some table", recall(one, bits, tables), f"recall of {tables} tables"))
-    if 0 < one < 1:
+    if 1e-300 < one**bits < 1:
         needed = tables_needed(one, bits, 0.9)
         rows.append(Row("tables for .9", needed, "tables that would find it 9 times in 10"))
     if angle is not None and stored is not None and dim is not None:

@@ -1,6 +1,6 @@
 """What travels between layers: blocks of transitions, sampled batches, a catalogue of items."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,9 @@ Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+Horizon = Literal["continuing", "session"]
+# Whether traffic goes on when a user leaves, or a session is all there is (training/traffic.py).
+HORIZONS: tuple[Horizon, ...] = ("continuing", "session")
 
 
 class Transitions(NamedTuple):

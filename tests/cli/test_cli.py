@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from small import SMALL, trained
 
 from lser.catalogue import MEMORIES
 from lser.cli import COMMANDS, main
@@ -12,16 +13,11 @@ from lser.experiments import records
 from lser.simulators.base import Lengths
 from lser.simulators.bazaar.simulator import Bazaar
 
-SMALL = ["--users", "4", "--batch-size", "16", "--capacity", "500", "--sessions", "12"]
-SMALL += ["--evaluate-every", "6", "--evaluate-sessions", "5", "--final-sessions", "8"]
-
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
     """The folder of one small finished run."""
-    out = tmp_path_factory.mktemp("runs")
-    assert main(["train", "bazaar", "lser", *SMALL, "--out", str(out)]) == 0
-    return next(out.rglob("experiment.json")).parent
+    return trained(tmp_path_factory.mktemp("runs"), "bazaar", "lser")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -108,7 +108,8 @@ def test_the_live_table_shows_each_arm_so_far(tmp_path):
         tally.started(job)
         folder = tmp_path.joinpath(job.folder)
         folder.mkdir(parents=True)
-        write_json(folder / PROGRESS, {"sessions": 5, "of": 10, "evaluation": score})
+        now = {"sessions": 5, "of": 10, "metric": "ctr", "so_far": 0.3, "evaluation": score}
+        write_json(folder / PROGRESS, now)
     rows = Standings(jobs, tally).rows()
     assert [(row.arm, row.done, row.runs, row.score) for row in rows] == [
         ("lser", 0, 2, "0.100"),

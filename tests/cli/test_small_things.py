@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from small import SMALL, trained, written
 
 from lser.cli import live, main
 from lser.cli.board import Sheet, group, losses
@@ -13,11 +14,7 @@ from lser.cli.outcome import flat, next_commands
 from lser.cli.train import _names, _split
 from lser.comparison import plan
 from lser.experiments import records
-from lser.experiments.recording import write_json
 from lser.experiments.study import Tally, job_for
-
-SMALL = ["--users", "4", "--batch-size", "16", "--capacity", "500", "--sessions", "12"]
-SMALL += ["--evaluate-every", "6", "--evaluate-sessions", "5", "--final-sessions", "8"]
 
 
 def test_an_estimate_of_time_is_words_and_no_picture(tmp_path, capsys):
@@ -85,15 +82,6 @@ def test_a_file_for_a_folder_is_one_line(command, tmp_path, capsys):
     assert "is a file and records need a folder" in capsys.readouterr().err
 
 
-def written(folder, label, seed=0, status="done"):
-    """A record as small as can be."""
-    parts = {part: {"name": part} for part in ("simulator", "memory", "agent")}
-    folder.mkdir(parents=True)
-    write_json(folder / "experiment.json", {**parts, "seed": seed, "label": label})
-    write_json(folder / "meta.json", {"status": status, "metric": "ctr"})
-    write_json(folder / "final.json", {"metric": 0.5, "sessions": 10})
-
-
 def test_labels_are_listed_as_a_person_counts(tmp_path, capsys):
     for bits in (10, 2, 16):
         written(tmp_path / f"b{bits}", f"{bits} bits")
@@ -122,9 +110,7 @@ def test_a_dead_run_is_told_from_a_running_one(tmp_path, capsys):
 
 
 def test_the_same_run_again_is_refused_and_left_as_it_was(tmp_path, capsys):
-    arguments = ["train", "bazaar", "uniform", *SMALL, "--out", str(tmp_path), "--csv"]
-    assert main(arguments) == 0
-    folder = next(tmp_path.rglob("experiment.json")).parent
+    folder = trained(tmp_path, "bazaar", "uniform", "--csv")
     before = {path.name: path.read_bytes() for path in folder.glob("*.json*")}
     with (folder / "curve.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -132,7 +118,7 @@ def test_the_same_run_again_is_refused_and_left_as_it_was(tmp_path, capsys):
         line["metric"] for line in records.load(folder).curve
     ]
     capsys.readouterr()
-    assert main(arguments) == 2
+    assert main(["train", "bazaar", "uniform", *SMALL, "--out", str(tmp_path), "--csv"]) == 2
     assert "is finished; --again" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.glob("*.json*")} == before
 

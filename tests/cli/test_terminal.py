@@ -5,15 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from small import SMALL
 from terminal import screen, seen
 
 from lser.catalogue import AGENTS
 from lser.cli import main
 from lser.cli.display import line
 from lser.cli.watch import spark
-
-SMALL = ["--users", "4", "--batch-size", "16", "--capacity", "500", "--sessions", "12"]
-SMALL += ["--evaluate-every", "6", "--evaluate-sessions", "5", "--final-sessions", "8"]
 
 
 def fits(found, *, but=()):

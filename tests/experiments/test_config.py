@@ -132,7 +132,7 @@ def test_paired_cells_differ_in_the_memory_alone():
 
 @pytest.mark.parametrize(("name", "value"), [("sessions", 0), ("users", -1), ("capacity", 0)])
 def test_a_size_below_one_is_named(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be >= 1, got {value}"):
         Experiment(**{name: value})
 
 

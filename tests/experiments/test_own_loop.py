@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import lser
@@ -86,6 +87,35 @@ def test_it_is_running_while_it_runs_and_has_one_owner(tmp_path):
 def test_settings_keep_unlike_runs_apart(tmp_path):
     keep(tmp_path / "a", "mine", 0, [0.1], settings={"rate": 0.5})
     assert json.loads((tmp_path / "a" / "experiment.json").read_text())["rate"] == 0.5
+
+
+def test_numbers_of_any_kind_are_kept_by_a_loop_of_one_s_own(tmp_path):
+    import torch
+
+    with lser.record(tmp_path / "a", simulator="s", memory="m", seed=np.int64(3)) as run:
+        run.point(sessions=np.int64(5), metric=np.float32(0.5), reward=torch.tensor(2.0))
+    held = records.load(tmp_path / "a")
+    assert held.seed == 3
+    assert held.curve == [{"sessions": 5, "metric": 0.5, "reward": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sessions": 1, "metric": "high"}, "metric must be a number, got 'high'"),
+        ({"sessions": 1, "metric": 0.1, "reward": None}, "reward must be a number, got None"),
+        ({"sessions": 1.5, "metric": 0.1}, "sessions must be an integer, got 1.5"),
+        ({"sessions": -1, "metric": 0.1}, "sessions must be >= 0, got -1"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_name_and_not_kept(given, message, tmp_path):
+    with lser.record(tmp_path / "a", simulator="s", memory="m") as run:
+        run.point(sessions=0, metric=0.5)
+        for keep_it in (run.point, run.final):
+            with pytest.raises(ValueError, match=message):
+                keep_it(**given)
+    held = records.load(tmp_path / "a")
+    assert (len(held.curve), held.final["metric"]) == (1, 0.5)
 
 
 @pytest.mark.slow

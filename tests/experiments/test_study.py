@@ -59,7 +59,8 @@ def test_a_tally_counts_what_runs_and_what_ended(tmp_path):
     assert tally.share() == pytest.approx(0.5)
     folder = Path(jobs[2].folder)
     folder.mkdir(parents=True)
-    write_json(folder / PROGRESS, {"sessions": 50, "of": 100})
+    now = {"sessions": 50, "of": 100, "metric": "ctr", "so_far": 0.1}
+    write_json(folder / PROGRESS, now)
     assert tally.share() == pytest.approx(0.625)
     tally.began -= 50
     assert tally.left() == pytest.approx(30, abs=1)

@@ -1,6 +1,7 @@
 """A run's numbers as TensorBoard scalars or as a plain table, as they come."""
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ COUNTS = ("sessions", "steps", "updates", "evaluated")
 SHEET = "curve.csv"
 
 
-class Numbers:
+class Numbers(ABC):
     """A watcher that hands over every line of the curve once, with all that is known beside it.
 
     That is the score over training so far, the losses and values of the last update, and the
@@ -39,9 +40,9 @@ class Numbers:
         found |= {f"memory/{name}": value for name, value in flat(dict(self._stats())).items()}
         self.take(found)
 
+    @abstractmethod
     def take(self, numbers: dict[str, float]) -> None:
         """Keep the numbers of one evaluation."""
-        raise NotImplementedError
 
 
 class Board(Numbers):

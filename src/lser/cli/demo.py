@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import tyro
 
 from lser.catalogue import SIMULATORS
+from lser.cli.engines import Place
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import lasting, preset
 from lser.experiments.records import Record
-from lser.experiments.study import Processes, job_for
+from lser.experiments.study import job_for
 
 STATE_DEPENDENCE = 0.75  # the right page depends on the user more than at Bazaar's default of .5
 FIRST_SEED = 400  # those below were looked at, or tuned on
@@ -109,7 +110,7 @@ def _demo(sessions: int, seeds: int, world: int, workers: int, out: Path, *, com
     from lser.report.closing import closing, fill
 
     jobs = [job_for(cell, out / "runs", command) for cell in cells(sessions, seeds, world)]
-    code = run_jobs(jobs, Processes(workers) if workers > 0 else Processes())
+    code = run_jobs(jobs, Place(workers=workers).map())
     if code:
         return code
     found = [records.load(job.folder) for job in jobs]

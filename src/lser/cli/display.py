@@ -1,5 +1,6 @@
 """Progress on stderr: a live bar in a terminal, a plain line a minute elsewhere."""
 
+import math
 import sys
 import time
 from types import TracebackType
@@ -16,10 +17,17 @@ BAR_SECONDS = 0.2
 PLAIN_WIDTH = 160  # of tables that go to a file or a pipe
 
 
+class _Results(Console):
+    """A console that leaves a closed pipe to the command line; Rich's own exits with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def stdout() -> Console:
     """A console for results: as wide as the terminal, or wide enough where there is none."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
+    console = _Results()
+    return console if console.is_terminal else _Results(width=PLAIN_WIDTH)
 
 
 class RunDisplay:
@@ -95,7 +103,7 @@ def scores(numbers: dict[str, Any]) -> str:
 
 def left(seconds: float | None) -> str:
     """Time left in words."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return "time left unknown"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

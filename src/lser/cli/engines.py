@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+from lser.checks import check_count, check_number
 from lser.experiments.ready import check_device
 from lser.experiments.study import Map, Processes
 
@@ -26,6 +27,11 @@ class Place:
         if self.engine != "ray" and (self.address or self.gpus):
             given = "--address" if self.address else "--gpus"
             raise ValueError(f"{given} is for --engine ray, got --engine {self.engine}")
+        check_count("--workers", self.workers, low=0)
+        check_count("--fleet-size", self.fleet_size)
+        check_number("--gpus", self.gpus, low=0.0)
+        if not self.deadline > 0:
+            raise ValueError(f"--deadline must be more than 0 seconds, got {self.deadline}")
 
     @property
     def stacks(self) -> bool:
@@ -35,7 +41,7 @@ class Place:
     def map(self) -> Map:
         """The map over runs."""
         if self.engine == "processes":
-            return processes(self.workers)
+            return self.processes()
         if self.engine == "fleet":
             from lser.fleet.map import Fleets
 
@@ -50,7 +56,6 @@ class Place:
         sizes = (self.fleet_size, self.workers, self.deadline)
         return RayFleets(self.address, self.gpus, self.device, *sizes)
 
-
-def processes(workers: int) -> Processes:
-    """As many processes, or as many as cores for 0."""
-    return Processes(workers) if workers > 0 else Processes()
+    def processes(self) -> Processes:
+        """The workers as processes of this machine, as many as cores for 0."""
+        return Processes(self.workers) if self.workers else Processes()

@@ -1,12 +1,12 @@
 """``lser evaluate``: the agent of a finished run on fresh users."""
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from lser.cli.json_text import json_text
 from lser.experiments import records
 from lser.experiments.experiment import from_json
 
@@ -62,7 +62,8 @@ def _evaluate(
         share = (result.metric - random.score) / (best.score - random.score)
         scale = f"random {random.score:.4g} is 0, {best.policy} {best.score:.4g} is 1"
     if json_output:
-        print(json.dumps({"metric_name": name, **result._asdict(), "share_of_possible": share}))
+        told = {"metric_name": name, **result._asdict(), "share_of_possible": share}
+        print(json_text(told))
     else:
         print(f"{name:<20}{result.metric:10.4f} ± {result.metric_se:.4f}")
         if not math.isnan(share):  # both anchors are known

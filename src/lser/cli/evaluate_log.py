@@ -1,10 +1,11 @@
 """``lser evaluate --log``: what a shop's log says about its policies."""
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import tyro
+
+from lser.cli.json_text import json_text
 
 
 def evaluate_log(argv: list[str]) -> int:
@@ -47,7 +48,7 @@ def _evaluate_log(
         reader.close()
         store.close()
     if json_output:
-        print(json.dumps({name: asdict(result) for name, result in found.items()}))
+        print(json_text({name: asdict(result) for name, result in found.items()}))
         return 0
     print(
         f"{'policy':<18}{'pages':>8}{'effective':>11}{'logged':>9}{'IPS':>17}{'SNIPS':>17}{'DR':>17}"

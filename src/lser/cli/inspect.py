@@ -1,6 +1,7 @@
 """``lser inspect``: would replaying by similarity pay on these transitions?"""
 
-import json as _json
+import json
+import zipfile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -8,7 +9,9 @@ import numpy as np
 import tyro
 from rich.table import Table
 
+from lser.checks import check_count
 from lser.cli.display import stdout
+from lser.cli.json_text import json_text
 from lser.types import Float32
 
 
@@ -30,7 +33,7 @@ def _inspect(
     /,
     bits: tuple[int, ...] = (4, 6, 8, 10, 12, 14),
     rows: int = 50_000,
-    json: bool = False,
+    json_output: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> int:
     """What the code of an observation explains of the reward and of rewarded actions.
 
@@ -44,17 +47,18 @@ def _inspect(
         log: Memory, run, .npz or .csv.
         bits: Numbers of bits to try.
         rows: The newest so many transitions are looked at.
-        json: Print JSON.
+        json_output: Print JSON.
     """
     from lser.replay.inspect import advise, explained
 
+    check_count("--rows", rows)
     found = read(log)
     found = Log(*(part[-rows:] for part in found))
     lines = explained(*found, bits=bits)
     advice = advise(lines, len(found.reward))
-    if json:
+    if json_output:
         told = {"rows": [line._asdict() for line in lines], "advice": advice._asdict()}
-        print(_json.dumps({"transitions": len(found.reward), **told}))
+        print(json_text({"transitions": len(found.reward), **told}))
         return 0
     title = f"What codes explain of {len(found.reward):,} transitions (in brackets: by chance)"
     table = Table(title=title)
@@ -80,8 +84,7 @@ def read(path: Path) -> Log:
     if path.is_dir():
         return _from_run(path)
     if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            return _checked(path, dict(arrays))
+        return _from_npz(path)
     if path.suffix == ".csv":
         return _from_csv(path)
     from lser.replay import load_replay
@@ -116,16 +119,29 @@ def _from_run(folder: Path) -> Log:
         )
     kind = MEMORIES[records.load(folder).memory].load()
     saved = tree["replay"]
-    return _held(kind.from_state(State(_json.loads(saved["config"]), saved["arrays"])))
+    return _held(kind.from_state(State(json.loads(saved["config"]), saved["arrays"])))
+
+
+def _from_npz(path: Path) -> Log:
+    try:
+        with np.load(path) as arrays:
+            held = dict(arrays)
+    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no .npz of arrays: {error}") from None
+    return _checked(path, held)
 
 
 def _from_csv(path: Path) -> Log:
     head, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
     names = [name.strip() for name in head.split(",")]
+    if not any(line.strip() for line in lines):
+        raise ValueError(f"{path} has no rows")
     try:
         table = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32)
     except ValueError as error:
         raise ValueError(f"{path} is no table of numbers: {error}") from None
+    if table.shape[1] != len(names):
+        raise ValueError(f"{path} names {len(names)} columns and has {table.shape[1]}")
     of = {part: [k for k, name in enumerate(names) if _is(part, name)] for part in ("o", "a")}
     if "reward" not in names or not of["o"] or not of["a"]:
         raise ValueError(f"{path} needs columns o0, o1, ..., a0, a1, ... and reward, got {names}")

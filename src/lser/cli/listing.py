@@ -1,6 +1,5 @@
 """``lser simulators``, ``lser memories`` and ``lser agents``: what there is."""
 
-import json
 from typing import Any
 
 import tyro
@@ -9,6 +8,7 @@ from rich.text import Text
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS, Entry
 from lser.cli.display import stdout
+from lser.cli.json_text import json_text
 from lser.simulators import SIMULATORS as IDS
 from lser.simulators.virtual_taobao.weights import WeightsError
 
@@ -123,7 +123,7 @@ def _simulator_row(entry: Entry, identity: str) -> dict[str, Any]:
 def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> int:
     if as_json:
         for row in rows:
-            print(json.dumps(row))
+            print(json_text(row))
         return 0
     console = stdout()
     console.print(Text(title))

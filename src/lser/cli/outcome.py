@@ -27,7 +27,8 @@ def scale_words(experiment: Experiment, score: float) -> list[str]:
     if known is None:
         return []
     random, best = known
-    share = (score - random.score) / (best.score - random.score)
+    span = best.score - random.score
+    share = (score - random.score) / span if span else math.nan
     if math.isnan(share):
         return []
     text = (

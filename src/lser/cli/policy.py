@@ -1,5 +1,6 @@
 """``lser policy``: promote and roll back policies of a running service."""
 
+import http.client
 import json
 import os
 import urllib.error
@@ -41,14 +42,14 @@ def _policy(
     if action == "list":
         print(_table(_ask(url, "/policies", "GET", token_file)))
         return 0
-    if not arm:
-        raise ValueError(f"lser policy {action} needs an arm and a version")
-    _ask(url, f"/policies/{quote(arm)}/{version}/{action}", "POST", token_file)
+    if not arm or (action == "promote" and version < 1) or version < 0:
+        raise ValueError(f"lser policy {action} needs an arm and a version, got {arm!r} {version}")
+    _ask(url, f"/policies/{quote(arm, safe='')}/{version}/{action}", "POST", token_file)
     print(f"{action}: {arm} {version}")
     return 0
 
 
-def _ask(url: str, path: str, method: str, token_file: Path | None) -> Any:
+def _ask(url: str, path: str, method: str, token_file: Path | None) -> dict[str, Any]:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"--url must begin with http:// or https://, got {url!r}")
     token = token_file.read_text().strip() if token_file else os.environ.get("LSER_ADMIN_TOKEN")
@@ -56,11 +57,26 @@ def _ask(url: str, path: str, method: str, token_file: Path | None) -> Any:
     request = urllib.request.Request(url.rstrip("/") + path, method=method, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read())
+            found = _plain(answer.read())
     except urllib.error.HTTPError as error:
-        raise ValueError(json.loads(error.read() or b"{}").get("error", str(error))) from None
+        told = _plain(error.read()) or {}
+        raise ValueError(str(told.get("error", f"{url} answers {error}"))) from None
     except urllib.error.URLError as error:
         raise ValueError(f"{url} does not answer: {error.reason}") from None
+    except http.client.HTTPException as error:
+        raise ValueError(f"{url} does not speak HTTP: {error!r}") from None
+    if found is None:
+        raise ValueError(f"{url} is no service of lser: its answer is no JSON object")
+    return found
+
+
+def _plain(answer: bytes) -> dict[str, Any] | None:
+    """The JSON object of an answer; what stands between may answer with a page of its own."""
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _table(found: dict[str, Any]) -> str:

@@ -1,11 +1,11 @@
 """``lser runs``: the records under a folder."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from lser.cli.json_text import json_text
 from lser.experiments import records
 from lser.report.naming import clean, natural
 from lser.report.style import count
@@ -34,7 +34,7 @@ def _runs(
     rows = sorted((row(record) for record in records.find(folder)), key=_order)
     if json_output:
         for one in rows:
-            print(json.dumps(one))
+            print(json_text(one))
         return 0
     print(f"{count(len(rows), 'record')} under {folder}")
     place = None

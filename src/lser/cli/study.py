@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lser.cli.display import left, stdout
-from lser.cli.engines import Engine, Place, processes
+from lser.cli.engines import Engine, Place
 from lser.cli.jobs import run_jobs
 from lser.experiments import records
 from lser.experiments.experiment import from_json
@@ -108,7 +108,7 @@ def _study(
     if not jobs:
         raise ValueError(f"--only {only!r} leaves no run of {name}")
     if dry_run:
-        _list(jobs, processes(place.workers).workers, place)
+        _list(jobs, place.processes().workers, place)
         return 0
     code = run_jobs(jobs, place.map())
     print(_close(jobs))

@@ -1,6 +1,5 @@
 """``lser theory``: what to expect of a hash."""
 
-import json
 import math
 from typing import Annotated, Literal
 
@@ -8,6 +7,7 @@ import tyro
 from rich.table import Table
 
 from lser.cli.display import stdout
+from lser.cli.json_text import json_text
 
 
 def theory(argv: list[str]) -> int:
@@ -65,7 +65,7 @@ def _theory(
         )
     if json_output:
         for row in rows:
-            print(json.dumps(row._asdict()))
+            print(json_text(row._asdict()))
         return 0
     table = Table()
     table.add_column("quantity")

@@ -1,10 +1,9 @@
 """``lser train``: one experiment, its record, and how to take it up again."""
 
-import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Generic
 import tyro
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
+from lser.cli.json_text import json_text
 from lser.cli.outcome import next_commands, score_line
 from lser.experiments import records
 from lser.experiments.experiment import (
@@ -164,7 +164,7 @@ def execute(
     record = records.load(folder)
     print(score_line(record, experiment), file=sys.stderr)
     print(next_commands(folder), file=sys.stderr)
-    print(json.dumps(record.final) if as_json else folder)
+    print(json_text(record.final) if as_json else folder)
     return 0
 
 
@@ -199,7 +199,7 @@ def _behind(words: list[str]) -> int:
     return 0
 
 
-_FLAGS = ("--json", "--no-json", "--tensorboard", "--no-tensorboard", "--csv", "--no-csv")
+_FLAGS = {f"--{no}{f.name}" for f in fields(Options) if f.type is bool for no in ("", "no-")}
 
 
 def _scale(argv: list[str]) -> tuple[Scale, list[str]]:

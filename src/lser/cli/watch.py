@@ -1,15 +1,17 @@
 """``lser watch``: follow a running record in the terminal."""
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from lser.cli.display import LINE_SECONDS, left, scores
+from lser.checks import check_number
+from lser.cli.display import LINE_SECONDS, left, scores, stdout
 from lser.experiments import progress, records
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -32,7 +34,8 @@ def _watch(
         every: Seconds between looks.
         once: Look once and stop.
     """
-    console = Console()
+    check_number("--every", every, low=0.01, high=86_400)
+    console = stdout()
     if once:
         console.print(view(record))
     elif console.is_terminal:
@@ -88,7 +91,9 @@ def where(folder: Path) -> str:
         score = f"{record.final['metric']:.4f}"
         if "metric_se" in record.final:
             score += f" ± {record.final['metric_se']:.4f}"
-        return f"{record.final['sessions']:,} sessions, final {record.metric} {score}"
+        sessions = record.final.get("sessions")
+        after = "" if sessions is None else f"{sessions:,} sessions, "
+        return f"{after}final {record.metric} {score}"
     if now is None:
         return "no progress yet"
     done = f"{now['sessions']:,}/{now['of']:,} sessions, {scores(now)}"
@@ -98,11 +103,17 @@ def where(folder: Path) -> str:
 
 
 def spark(values: list[float], width: int = 40) -> str:
-    """A curve in one line of text, from its lowest value (0 if that is lower) to its highest."""
+    """A curve in one line of text, from its lowest value (0 if that is lower) to its highest.
+
+    A value that is no number is a gap.
+    """
     if not values:
         return "(no evaluation yet)"
-    top, bottom = max(values), min(0.0, *values)
-    shown = values[-width:]
+    known = [value for value in values if math.isfinite(value)]
+    top, bottom = max(known, default=math.nan), min(0.0, *known, 0.0)
     span = (top - bottom) or 1.0
-    bars = "".join(BLOCKS[round((v - bottom) / span * (len(BLOCKS) - 1))] for v in shown)
+    bars = "".join(
+        BLOCKS[round((v - bottom) / span * (len(BLOCKS) - 1))] if math.isfinite(v) else " "
+        for v in values[-width:]
+    )
     return f"{bars}  {values[-1]:.3f} (highest {top:.3f})"

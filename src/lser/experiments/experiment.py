@@ -5,17 +5,19 @@ Its simulator, memory and agent are the `Params` of their classes, found through
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, get_args
 
 from typing_extensions import TypeVar
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS, Catalogue, nearest
-from lser.checks import check_number
+from lser.checks import check_choice, check_count, check_number
+from lser.types import HORIZONS, Horizon
 
 # The command line asks for the settings of the classes that were named.
 SimulatorParams = TypeVar("SimulatorParams", default=Any)
 MemoryParams = TypeVar("MemoryParams", default=Any)
 AgentParams = TypeVar("AgentParams", default=Any)
+Stops = Literal["noise", "noise and greedy", "learning"]
 PARTS: dict[str, Catalogue] = {"simulator": SIMULATORS, "memory": MEMORIES, "agent": AGENTS}
 
 
@@ -39,11 +41,11 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """Gradient updates per environment step; may be a fraction."""
     learning_starts: int = 128
     """Transitions stored before learning starts."""
-    horizon: Literal["continuing", "session"] = "continuing"
+    horizon: Horizon = "continuing"
     """Whether the critic bootstraps through a change of user, or a session is terminal."""
     intervention: float | None = None
     """Stop exploring for good at the first evaluation at or above this score (the paper's T_r)."""
-    intervention_stops: Literal["noise", "noise and greedy", "learning"] = "noise and greedy"
+    intervention_stops: Stops = "noise and greedy"
     """What the intervention ends: the noise, the memory's random draws as well, or learning too."""
     evaluate_every: int = 200
     """Sessions between evaluations."""
@@ -62,16 +64,15 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
 
     def __post_init__(self) -> None:
         for name in ("sessions", "users", "capacity", "batch_size"):
-            _at_least_one(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):
-            _at_least_one(name, getattr(self, name))
-        if self.feeders < 0:
-            raise ValueError(f"feeders must not be negative, got {self.feeders}")
-        if self.intervention_stops not in ("noise", "noise and greedy", "learning"):
-            raise ValueError(
-                "intervention_stops must be noise, noise and greedy or learning, "
-                f"got {self.intervention_stops!r}"
-            )
+            check_count(name, getattr(self, name))
+        for name in ("seed", "learning_starts", "feeders"):
+            check_count(name, getattr(self, name), low=0)
+        if self.intervention is not None:
+            check_number("intervention", self.intervention)
+        check_choice("horizon", self.horizon, HORIZONS)
+        check_choice("intervention_stops", self.intervention_stops, get_args(Stops))
         check_number("updates_per_step", self.updates_per_step, low=0.0, high=1e6, above=True)
         check_number("session_length", self.session_length, low=0.0, high=1e9, above=True)
 
@@ -102,7 +103,10 @@ def from_json(plain: dict[str, Any]) -> Experiment:
     """An experiment from `to_json`'s data; unknown names and fields are ValueErrors."""
     values = dict(plain)
     for part, catalogue in PARTS.items():
-        settings = dict(values[part])
+        named = values.get(part)
+        if not isinstance(named, dict) or not isinstance(named.get("name"), str):
+            raise ValueError(f"an experiment needs a {part} with a name, got {named!r}")
+        settings = dict(named)
         kind = catalogue[settings.pop("name")].params_type()
         values[part] = _filled(kind, settings)
     experiment: Experiment = _filled(Experiment, values)
@@ -132,8 +136,3 @@ def _filled(kind: type, values: dict[str, Any]) -> Any:
         nearest(f"{kind.__name__} field", name, known)
     as_tuple = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
     return kind(**as_tuple)
-
-
-def _at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lser.checks import check_count
 from lser.experiments.owner import Owner
 from lser.experiments.recording import Recorder
 from lser.experiments.records import CURVE, FINAL
@@ -36,7 +37,7 @@ class record:
             "simulator": {"name": simulator},
             "memory": {"name": memory},
             "agent": {"name": agent},
-            "seed": seed,
+            "seed": check_count("seed", seed, low=0),
             "study": study,
             "label": label or memory,
         }
@@ -58,14 +59,14 @@ class record:
 
     def point(self, *, sessions: int, metric: float, **more: float) -> None:
         """Add a point to the curve: the score after so many sessions, and any further numbers."""
-        last = self._recorder.last_line
-        if last is not None and sessions <= last["sessions"]:
+        last, line = self._recorder.last_line, _line(sessions, metric, more)
+        if last is not None and line["sessions"] <= last["sessions"]:
             raise ValueError(f"sessions must rise, got {sessions} after {last['sessions']}")
-        self._recorder.append({"sessions": sessions, "metric": float(metric), **more})
+        self._recorder.append(line)
 
     def final(self, *, sessions: int, metric: float, **more: float) -> None:
         """Set the final score, where it is another than the last point."""
-        self._final = {"sessions": sessions, "metric": float(metric), **more}
+        self._final = _line(sessions, metric, more)
 
     def __exit__(
         self,
@@ -88,3 +89,16 @@ class record:
             raise empty
         else:
             self._recorder.finish(final, {}, {})
+
+
+def _line(sessions: int, metric: float, more: dict[str, float]) -> dict[str, float]:
+    """An evaluation as plain numbers, whether they came as NumPy's, as tensors or as Python's."""
+    numbers = {name: _number(name, value) for name, value in {"metric": metric, **more}.items()}
+    return {"sessions": check_count("sessions", sessions, low=0), **numbers}
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, got {value!r}") from None

@@ -65,9 +65,21 @@ def summary(status: Status) -> dict[str, Any]:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The progress last left in `folder`, if any."""
+    """The progress last left in `folder`, if any that can be read."""
     try:
-        value: dict[str, Any] = json.loads((folder / PROGRESS).read_text())
-    except (OSError, ValueError):
+        value: Any = json.loads((folder / PROGRESS).read_text())
+    except (OSError, ValueError, RecursionError):
         return None
-    return value
+    return value if _whole(value) else None
+
+
+def _whole(value: Any) -> bool:
+    """Whether it says all that readers ask of it, each number a number."""
+    if not isinstance(value, dict) or not isinstance(value.get("metric"), str):
+        return False
+    sessions, of = value.get("sessions"), value.get("of")
+    if not isinstance(sessions, int) or not isinstance(of, int) or of < 1:
+        return False
+    maybe = [value.get(name) for name in ("evaluation", "left")]  # null before the first
+    numbers = [value.get("so_far"), *(number for number in maybe if number is not None)]
+    return all(isinstance(number, int | float) for number in numbers)

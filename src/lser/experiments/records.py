@@ -139,6 +139,11 @@ def read(folder: Path) -> Record:
         return damaged(folder, str(error))
 
 
+def is_done(folder: Path) -> bool:
+    """Whether ``folder`` holds a finished record."""
+    return (folder / EXPERIMENT).exists() and read(folder).status == "done"
+
+
 def damaged(path: Path, why: str, line: int = 0) -> Record:
     """What stands in the list for a record that cannot be read."""
     return Record(path=path, experiment={}, meta={"status": "damaged", "error": why}, line=line)

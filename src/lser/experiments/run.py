@@ -65,7 +65,7 @@ class Run:
             raise ValueError(
                 f"feeders={experiment.feeders}: `lser train` runs these, on a Ray cluster"
             )
-        if is_done(folder) and not again:
+        if records.is_done(folder) and not again:
             Recorder(folder, to_json(experiment), command)  # of another experiment? it says so
             raise ValueError(f"{folder} is finished; --again runs it anew, over this record")
         self.built: Built = build(experiment)
@@ -301,11 +301,6 @@ def run(
     """Run (or continue) `experiment` in `folder`; a finished record only if it is to be `again`."""
     every = checkpoint_seconds
     Run(experiment, folder, command=command, checkpoint_seconds=every, again=again).go(watch)
-
-
-def is_done(folder: Path) -> bool:
-    """Whether `folder` holds a finished record."""
-    return (folder / records.EXPERIMENT).exists() and records.read(folder).status == "done"
 
 
 @contextmanager

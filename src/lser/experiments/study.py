@@ -16,6 +16,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from lser.checks import check_count
 from lser.experiments import progress, records
 from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
 
@@ -94,6 +95,9 @@ class Processes:
     """A map over processes of this machine, one run each, one torch thread each."""
 
     workers: int = os.cpu_count() or 1
+
+    def __post_init__(self) -> None:
+        check_count("workers", self.workers)
 
     def run(self, jobs: Sequence[Job], *, started: Callable[[Job], None]) -> Iterator[Done]:
         """Keep `workers` runs going; stop them cleanly (with checkpoints) when interrupted."""
@@ -186,8 +190,7 @@ def _folder_name(study: str) -> str:
 
 def finished(job: Job) -> bool:
     """Whether the job's record is complete, so that it need not run again; a damaged one is not."""
-    folder = Path(job.folder)
-    return (folder / records.EXPERIMENT).exists() and records.read(folder).status == "done"
+    return records.is_done(Path(job.folder))
 
 
 class Tally:
@@ -224,14 +227,6 @@ class Tally:
         done = self._ended_work + sum(_work_done(job) for job in self.running)
         return done / self.work if self.work else 1.0
 
-    def pace(self) -> float:
-        """Environment steps per second of all runs under way."""
-        return float(sum(_now(job).get("steps_per_second", 0.0) for job in self.running))
-
-    def sessions(self) -> int:
-        """Sessions of all runs under way."""
-        return int(sum(_now(job).get("sessions", 0) for job in self.running))
-
     def left(self) -> float | None:
         """Seconds left at the pace so far."""
         share = self.share()
@@ -239,14 +234,10 @@ class Tally:
 
 
 def _work(job: Job) -> float:
-    """A run's size in environment steps, about."""
+    """A run's size in updates, about."""
     return from_json(dict(job.experiment)).expected_updates
 
 
 def _work_done(job: Job) -> float:
-    now = _now(job)
-    return _work(job) * now["sessions"] / now["of"] if now else 0.0
-
-
-def _now(job: Job) -> dict[str, Any]:
-    return progress.read(Path(job.folder)) or {}
+    now = progress.read(Path(job.folder))
+    return _work(job) * min(1.0, now["sessions"] / now["of"]) if now else 0.0

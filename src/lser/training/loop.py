@@ -13,8 +13,8 @@ from gymnasium.vector import VectorEnv
 
 from lser.agents.protocol import Agent, Learned
 from lser.replay.protocol import Replay
-from lser.training.traffic import Arrival, Horizon, Traffic
-from lser.types import Batch, Bool, Float32
+from lser.training.traffic import Arrival, Traffic
+from lser.types import Batch, Bool, Float32, Horizon
 
 LOOK_EVERY = 16  # updates between two looks at whether a batch has one reward
 

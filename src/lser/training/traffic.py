@@ -6,16 +6,14 @@ marks the change of user. Horizon "session" stores the user's own last observati
 environment's own flags. Both work for every autoreset mode of Gymnasium's vector environments.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from lser.types import Bool, Float32, Int64, Transitions
-
-Horizon = Literal["continuing", "session"]
-HORIZONS: tuple[Horizon, ...] = ("continuing", "session")
+from lser.checks import check_choice
+from lser.types import HORIZONS, Bool, Float32, Horizon, Int64, Transitions
 
 
 class Arrival(NamedTuple):
@@ -47,8 +45,7 @@ class Traffic:
     """A vector environment as a source of transitions for one horizon."""
 
     def __init__(self, env: Any, horizon: Horizon = "continuing") -> None:
-        if horizon not in HORIZONS:
-            raise ValueError(f"horizon must be one of {HORIZONS}, got {horizon!r}")
+        check_choice("horizon", horizon, HORIZONS)
         self.env = env = as_vector(env)
         self.horizon = horizon
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
