@@ -113,12 +113,45 @@ def test_a_stopped_run_can_be_inspected_and_a_finished_one_says_why_not(tmp_path
     [
         ("a.csv", "x,y\n1,2\n", "needs columns"),
         ("b.csv", "o0,a0,reward\n1,2,zebra\n", "no table of numbers"),
+        ("c.csv", "", "c.csv has no rows"),
+        ("d.csv", "o0,a0,reward\n\n", "d.csv has no rows"),
+        ("e.csv", "o0,a0,reward\n1,2\n", "e.csv names 3 columns and has 2"),
+        ("f.csv", "o0,a0,reward\n1,2,3\n1,2\n", "no table of numbers"),
+        ("g.npz", "no archive", "g.npz is no .npz of arrays"),
+        ("h.npz", "PK\x03\x04 torn", "h.npz is no .npz of arrays"),
+        ("i.lser", "not ours", "is not a file that lser saved"),
     ],
 )
 def test_a_log_that_cannot_be_read_is_named(name, text, message, tmp_path, capsys):
     (tmp_path / name).write_text(text)
     assert main(["inspect", str(tmp_path / name)]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", ["0", "-5"])
+def test_no_rows_are_not_all_rows(rows, tmp_path, capsys):
+    path, _ = saved(tmp_path, UniformReplay)
+    assert main(["inspect", str(path), "--rows", rows]) == 2
+    assert f"--rows must be >= 1, got {rows}" in capsys.readouterr().err
+
+
+def test_the_newest_rows_are_looked_at(tmp_path, capsys):
+    path, _ = saved(tmp_path, UniformReplay)
+    assert main(["inspect", str(path), "--rows", "120", "--bits", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["transitions"] == 120
+
+
+def test_an_array_alone_is_no_log(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    (tmp_path / "x.npy").rename(tmp_path / "x.npz")
+    assert main(["inspect", str(tmp_path / "x.npz")]) == 2
+    assert "is no .npz of arrays" in capsys.readouterr().err
+
+
+def test_an_empty_memory_is_said(tmp_path, capsys):
+    UniformReplay(10, 2, 1).save(tmp_path / "m")
+    assert main(["inspect", str(tmp_path / "m")]) == 2
+    assert "the memory is empty" in capsys.readouterr().err
 
 
 def test_missing_arrays_are_named(tmp_path, capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lser.experiments import records
-from lser.experiments.experiment import Experiment, to_json
+from lser.experiments.experiment import Experiment, from_json, to_json
 from lser.experiments.recording import Recorder
 from lser.experiments.study import Job, finished
 
@@ -145,3 +145,115 @@ def test_the_last_line_is_known_without_reading_it_back(tmp_path, monkeypatch):
     assert recorder.last_line == {"metric": 0.1}
     recorder.begin_anew()
     assert recorder.last_line is None
+
+
+def packed_line(**changes):
+    parts = {part: {"name": part} for part in ("simulator", "memory", "agent")}
+    whole = {"experiment": {**parts, "seed": 0}, "meta": {"status": "done"}, "curve": []}
+    return {**whole, "final": {"metric": 0.5}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"meta": [1]}, "meta.json holds no object"),
+        ({"curve": {}}, "its curve is no list"),
+        ({"curve": [3]}, "'3' is no evaluation"),
+        ({"curve": [{"sessions": float("inf"), "metric": 1}]}, "sessions=inf is no count"),
+        ({"final": {"metric": 1, "times": {"wall": "x"}}}, "wall='x' is no number"),
+        ({"experiment": []}, "has no simulator with a name"),
+        ({"experiment": {**packed_line()["experiment"], "seed": "0"}}, "seed='0' is no whole"),
+        ({"experiment": {**packed_line()["experiment"], "seed": True}}, "seed=True is no whole"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said(changes, message, tmp_path):
+    path = tmp_path / "p.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(packed_line(**changes)).encode() + b"\n"))
+    (found,) = records.find(path)
+    assert found.status == "damaged"
+    assert message in found.meta["error"]
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "MOST_BYTES", 100)
+    folder = write(tmp_path / "a")
+    with pytest.raises(ValueError, match="is too large"):
+        records.load(folder)
+    path = tmp_path / "p.jsonl.gz"
+    path.write_bytes(gzip.compress(b"x" * 1_000))
+    (found,) = records.find(path)
+    assert "too large, unpacked: stopped at line 1" in found.meta["error"]
+
+
+def test_a_packed_file_has_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "MOST_RECORDS", 2)
+    path = tmp_path / "p.jsonl.gz"
+    path.write_bytes(gzip.compress((json.dumps(packed_line()) + "\n").encode() * 3))
+    (found,) = records.find(path)
+    assert "stopped at line 3" in found.meta["error"]
+
+
+def test_a_record_of_a_fleet_does_not_have_its_own_times(tmp_path):
+    assert not records.Record(tmp_path, {}).shared
+    assert records.Record(tmp_path, {}, {"engine": "fleet"}).shared
+
+
+def test_what_a_record_does_not_say_has_its_default(tmp_path):
+    bare = records.Record(tmp_path, {"memory": {"name": "per"}})
+    assert (bare.study, bare.label, bare.simulator, bare.seed) == ("", "per", "", 0)
+    assert (bare.status, bare.metric, bare.where) == ("running", "metric", str(tmp_path))
+
+
+def test_moving_records_changes_no_order(tmp_path):
+    for names in (("x", "y"), ("z", "a")):
+        held = [records.load(write(tmp_path / name, seed=seed)) for seed, name in enumerate(names)]
+        assert [record.seed for record in records.ordered(held)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ({}, "an experiment needs a simulator with a name, got None"),
+        ({"simulator": "bazaar"}, "an experiment needs a simulator with a name, got 'bazaar'"),
+        ({"simulator": {"items": 3}}, "needs a simulator with a name"),
+    ],
+)
+def test_plain_data_without_its_parts_is_no_experiment(plain, message):
+    with pytest.raises(ValueError, match=message):
+        from_json(plain)
+
+
+def test_a_record_keeps_where_and_with_what_it_ran(tmp_path):
+    recorder = Recorder(tmp_path, to_json(Experiment()), "a command")
+    recorder.begin("ctr")
+    meta = records.load(tmp_path).meta
+    assert meta["command"] == "a command"
+    assert meta["versions"].keys() >= {"python", "lser", "numpy", "torch"}
+    assert meta["machine"].keys() == {"system", "processor", "cores", "python"}
+    assert meta["started"].endswith("+00:00")
+    assert len(meta["parts"]) == 1
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"parts": 3}', '{"parts": [1, {"x": 2}]}'])
+def test_earlier_parts_that_cannot_be_read_are_left_out(text, tmp_path):
+    (tmp_path / records.META).write_text(text)
+    assert len(Recorder(tmp_path, to_json(Experiment()), "").meta["parts"]) == 1
+
+
+def test_an_experiment_that_is_no_json_stops_its_recorder(tmp_path):
+    (tmp_path / records.EXPERIMENT).write_text("{")
+    with pytest.raises(ValueError, match="is not JSON"):
+        Recorder(tmp_path, to_json(Experiment()), "")
+
+
+def test_the_folder_of_a_package_that_is_no_checkout_has_no_commit(monkeypatch, tmp_path):
+    from lser.experiments import recording
+
+    recording._git_commit.cache_clear()
+    monkeypatch.setattr(recording, "__file__", str(tmp_path / "a" / "b" / "c" / "d.py"))
+    assert recording._git_commit() is None
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr(recording, "__file__", str(tmp_path / "b" / "c" / "d" / "e.py"))
+    recording._git_commit.cache_clear()
+    assert recording._git_commit() is None  # nor has one that git cannot read
+    recording._git_commit.cache_clear()

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from lser.checks import check_count, check_number
+
 
 def import_(argv: list[str]) -> int:
     """Import a table of clicks."""
@@ -41,6 +43,9 @@ def _import(
     from lser.online.past import bring_in, read_past
     from lser.online.recommender import Recommender
 
+    check_number("--gap", gap, low=0.0)
+    check_count("--fill", fill, low=0)
+    check_count("--features", features, low=0)
     pages = read_past(clicks, gap=gap)
     with Recommender(items, shop, features=features, learner="off") as recommender:
         taken = bring_in(recommender, pages, fill=fill)

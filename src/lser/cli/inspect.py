@@ -124,7 +124,7 @@ def _from_run(folder: Path) -> Log:
 
 def _from_npz(path: Path) -> Log:
     try:
-        with np.load(path) as arrays:
+        with path.open("rb") as file, np.load(file) as arrays:
             held = dict(arrays)
     except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no .npz of arrays: {error}") from None

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from lser.checks import check_number
+
 INSTALL = "the service needs more packages: pip install -e '.[online]' in the clone"
 
 
@@ -92,9 +94,11 @@ def _serve(
     except ModuleNotFoundError as error:
         raise ValueError(f"{INSTALL} ({error})") from None
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    check_host(host, Tokens.of(writer_token_file, admin_token_file))
     if demo:
         from lser.online.demo import run_demo
 
+        check_number("--seconds", seconds, low=0.0)
         address = f"http://{host}:{port}/"
         opened = (lambda: webbrowser.open(address)) if browser else None
         return run_demo(shop, host=host, port=port, seconds=seconds, ready=opened)
@@ -111,7 +115,6 @@ def _serve(
     }  # fmt: skip
     settings = {name: value for name, value in values.items() if value is not None}
     Settings(**settings)  # what is wrong is said here, before any process is started
-    check_host(host, Tokens.of(writer_token_file, admin_token_file))
     options = Options(
         shop=store.address,
         items=items,

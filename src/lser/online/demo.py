@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lser.online.service.limits import Tokens
 from lser.online.service.server import Options
 from lser.online.service.supervisor import Supervisor
 from lser.simulators.bazaar import Params
@@ -40,6 +41,8 @@ class Crowd:
         """So many shoppers at a time, one keep-alive connection each thread."""
         self.simulator = Bazaar(Params(actions="slate", state_dependence=STATE_DEPENDENCE))
         self._address = (host, port)
+        token = Tokens.of().writer  # as the service reads it
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._rng = np.random.default_rng(seed)
         self._users = self.simulator.arrive(self._rng, shoppers)
         self._names = [f"shopper {number}" for number in range(1, shoppers + 1)]
@@ -118,7 +121,7 @@ class Crowd:
         self, connection: http.client.HTTPConnection, path: str, body: dict[str, Any]
     ) -> dict[str, Any] | None:
         try:
-            connection.request("POST", path, json.dumps(body))
+            connection.request("POST", path, json.dumps(body), self._headers)
             answer = connection.getresponse()
             text = answer.read()
             if answer.status == 200:

@@ -7,7 +7,9 @@ one page. A page of clicks alone says nothing about what was not clicked: `fill`
 """
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,7 +51,7 @@ def read_past(path: Path, *, gap: float = 1.0) -> list[PastPage]:
             raise ValueError(f"{path} has no column for {name}: {', '.join(_NAMES[name])}")
     times = [_seconds(value) for value in found["time"] or ()]
     users, items = [[str(v) for v in found[name] or ()] for name in ("user", "item")]
-    clicked = [int(float(v)) for v in found["clicked"]] if found["clicked"] else [1] * len(items)
+    clicked = [_flag(v) for v in found["clicked"]] if found["clicked"] else [1] * len(items)
     pages = [str(v) for v in found["page"]] if found["page"] else None
     order = sorted(range(len(items)), key=lambda row: (times[row], row))
     made: list[PastPage] = []
@@ -85,7 +87,8 @@ def bring_in(recommender: Recommender, pages: list[PastPage], *, fill: int = 0) 
             clicked = [page.clicked[i] for i in shown]
             if not items:
                 continue
-            for row in rng.choice(known.rows, fill, replace=False).tolist() if fill else ():
+            drawn = rng.choice(known.rows, min(fill, known.rows), replace=False) if fill else ()
+            for row in map(int, drawn):
                 if known.ids[row] not in items and known.live[row]:
                     items.append(known.ids[row])
                     clicked.append(0)
@@ -127,10 +130,16 @@ def _column(columns: Mapping[str, list[Any]], name: str) -> list[Any] | None:
 def _seconds(value: Any) -> float:
     if isinstance(value, datetime):
         return value.timestamp()
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        try:
-            return datetime.fromisoformat(str(value)).timestamp()
-        except ValueError:
-            raise ValueError(f"time must be seconds or an ISO date, got {value!r}") from None
+    with suppress(TypeError, ValueError):
+        if math.isfinite(seconds := float(value)):
+            return seconds
+    with suppress(ValueError):
+        return datetime.fromisoformat(str(value)).timestamp()
+    raise ValueError(f"time must be seconds or an ISO date, got {value!r}")
+
+
+def _flag(value: Any) -> int:
+    with suppress(TypeError, ValueError):
+        if float(value) in (0.0, 1.0):
+            return int(float(value))
+    raise ValueError(f"clicked must be 0 or 1, got {value!r}")
