@@ -23,10 +23,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+from lser import locks
 
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
 VERSION = 4
@@ -76,9 +73,10 @@ def save(path: str | Path, kind: str, state: State, *, sync: bool = False) -> No
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with scratch.open("xb") as file:
-            _lock(file)
+            with suppress(OSError):  # a file system without locks
+                locks.try_lock(file)
             _write(file, prefix + header, arrays)
-            with suppress(OSError):
+            with suppress(OSError, AttributeError):  # not on Windows
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))  # as the earlier file
             if sync:
                 file.flush()
@@ -111,7 +109,7 @@ def sweep(folder: Path, name: str | None = None) -> None:
     Whoever is still writing holds a lock on its scratch file; where there are no such locks,
     nothing is removed.
     """
-    if fcntl is None:
+    if not locks.AVAILABLE:
         return
     with suppress(OSError):
         for entry in os.scandir(folder):
@@ -119,14 +117,8 @@ def sweep(folder: Path, name: str | None = None) -> None:
                 continue
             if name is None or entry.name[1:-17] == name:
                 with suppress(OSError), open(entry.path, "rb") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(entry.path)
-
-
-def _lock(file: BufferedWriter) -> None:
-    if fcntl is not None:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if locks.try_lock(file):
+                        os.unlink(entry.path)
 
 
 def load(path: str | Path, *, mapped: Collection[str] = ()) -> tuple[str, State]:

@@ -13,6 +13,8 @@ from agent_references import random_batch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from lser.agents import DDPG, SAC, TD3, load_agent
+from lser.agents.actor_critic import ActorCritic
+from lser.agents.learner import Learner
 from lser.replay import UniformReplay
 from lser.types import Batch, Float32
 
@@ -313,3 +315,15 @@ def test_an_absent_device_is_named() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="'cuda' is not available"):
             DDPG(6, LOW, HIGH, device="cuda")
+
+
+def test_a_learner_without_its_target_or_its_actor_s_step_cannot_be_made() -> None:
+    class Half(Learner):
+        def _target(self, data: Any) -> Any:
+            return data.reward
+
+    class Agent(ActorCritic):
+        learner_type = Half
+
+    with pytest.raises(TypeError, match=r"abstract class Half .*_improve"):
+        Agent(4, [-1.0], [1.0])

@@ -10,7 +10,7 @@ from agent_references import random_batch
 from gymnasium.spaces import Box, Discrete
 
 from lser.agents import ClickModel, Popular, RandomAgent, Ridge, load_agent
-from lser.agents.bandit import page_vectors
+from lser.agents.bandit import Bandit, page_vectors
 from lser.catalogue import AGENTS, SIMULATORS
 from lser.types import Batch, Items, Profile, Transitions
 
@@ -299,3 +299,11 @@ def test_bazaar_tells_its_catalogue_and_where_the_profile_is():
 def test_a_box_gives_the_same_agent_as_its_bounds():
     box = Box(LOW.astype(np.float32), HIGH.astype(np.float32))
     assert (Ridge(6, box).act(observations(5)) == Ridge(6, LOW, HIGH).act(observations(5))).all()
+
+
+def test_an_agent_that_does_not_say_how_it_chooses_cannot_be_made():
+    class Undecided(Bandit):
+        pass
+
+    with pytest.raises(TypeError, match=r"abstract class Undecided .*choose"):
+        Undecided(4, [-1.0], [1.0])

@@ -32,7 +32,7 @@ class ActorCritic:
     """
 
     Params: ClassVar[type] = ActorCriticParams
-    learner_type: ClassVar[type[Learner]] = Learner
+    learner_type: ClassVar[type[Learner]]
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ They act along a direction: the unit vector of a user's taste, in units of half 
 """
 
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -30,7 +31,7 @@ class BanditParams:
         check_count("warmup", self.warmup, low=0)
 
 
-class Bandit:
+class Bandit(ABC):
     """Bounds, a random start, and a state that is the attributes named in `KEPT`.
 
     Its methods may be called from several threads; a lock lets in one at a time.
@@ -73,14 +74,16 @@ class Bandit:
     # What an agent says for itself
 
     def begin(self) -> None:
-        """Make what it learns, as it is before anything was seen."""
+        """Make what it learns, as it is before anything was seen; here nothing."""
+        return
 
+    @abstractmethod
     def choose(self, observation: Float64, explore: bool) -> Float64:
         """Actions (N, A) in units of half the range, for observations (N, O)."""
-        raise NotImplementedError
 
     def see(self, transitions: Transitions) -> None:
-        """Take every new transition into account, once."""
+        """Take every new transition into account, once; here not at all."""
+        del transitions
 
     def replay(self, batch: Batch) -> Float64:
         """Learn from what is replayed; returns what was missed of each reward, (b,)."""
@@ -134,6 +137,7 @@ class Bandit:
 
     def end_sessions(self, done: Bool) -> None:
         """Nothing: exploration keeps no state per session."""
+        del done
 
     def stop_exploring(self) -> None:
         """From now on `explore=True` acts like `explore=False`."""

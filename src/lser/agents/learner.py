@@ -5,6 +5,7 @@ of agents in a stack; numbers that may differ between the agents of a stack are 
 tensors here. A subclass adds `_target` and `_improve`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -49,7 +50,7 @@ class Plan(NamedTuple):
     numbers: Float32  # (names, G), in the order of `Learner.numbers`
 
 
-class Learner:
+class Learner(ABC):
     """An actor and its critics with target copies, side by side in three flat vectors.
 
     `parameters`, `targets` and `gradients` hold the networks in the order actor, critics, so that
@@ -227,13 +228,13 @@ class Learner:
             self.limits = self.limits_of()
         return self.update(data, actor=updates % self._first_delay == 0, diagnose=diagnose)
 
+    @abstractmethod
     def _target(self, data: Minibatch) -> Tensor:
         """What the critics' values should be, (.., b, 1)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _improve(self, data: Minibatch) -> Any:
         """One step of the actor; returns its loss."""
-        raise NotImplementedError
 
     def choose(self, observation: Tensor, normal: Tensor | None = None) -> Tensor:
         """Actions (.., N, A) before noise; a `normal` draw (.., N, A) makes stochastic ones."""

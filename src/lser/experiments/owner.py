@@ -7,29 +7,29 @@ import time
 from pathlib import Path
 from typing import Self
 
-try:
-    import fcntl
-except ImportError:  # no such locks on Windows: there is no second owner to tell apart
-    fcntl = None  # type: ignore[assignment]
+from lser.locks import try_lock
 
 OWNER = ".owner"
 _PATIENCE = 0.5  # seconds: somebody who only looks holds the lock for an instant
 
 
 class Owner:
-    """The right to write to `folder`, held until `release` or the end of the process."""
+    """The right to write to `folder`, held until `release` or the end of the process.
+
+    Where the system has no locks there is no second owner to tell apart.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(folder / OWNER, flags, 0o644)
-        if not _locked(self._descriptor, _PATIENCE):
+        if not _locked(self._descriptor):
             holder = _holder(folder)
             self.release()
             raise ValueError(f"{folder} is being written by another process ({holder})")
         name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, name.encode(), 0)
+        os.write(self._descriptor, name.encode())
 
     def release(self) -> None:
         """Let others write."""
@@ -52,7 +52,7 @@ def owned(folder: Path) -> bool:
     """Whether a process writes to `folder`, as far as this machine can tell."""
     try:
         with (folder / OWNER).open() as file:
-            if not _locked(file.fileno(), 0.0, shared=True):
+            if not try_lock(file, shared=True):
                 return True
             return _names_another_machine(file.read())
     except OSError:
@@ -68,20 +68,14 @@ def _names_another_machine(text: str) -> bool:
     return bool(host != socket.gethostname())
 
 
-def _locked(descriptor: int, patience: float, *, shared: bool = False) -> bool:
-    if fcntl is None:
-        return True
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.02)
-        else:
-            return True
+def _locked(descriptor: int) -> bool:
+    """Whether the lock could be had, now or in a moment."""
+    deadline = time.monotonic() + _PATIENCE
+    while not try_lock(descriptor):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _holder(folder: Path) -> str:

@@ -1,6 +1,5 @@
 """A shop in a folder of one machine: the log in SQLite, everything else in files beside it."""
 
-import fcntl
 import os
 from collections.abc import Collection
 from io import TextIOWrapper
@@ -9,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from lser.locks import locked_file
 from lser.online.group_log import Durability
 from lser.online.log import Log
 from lser.online.outbox import DirectOutbox, FolderOutbox, Outbox, waiting
@@ -100,11 +100,8 @@ class FolderStore:
 
     def lease(self, log: Log | None = None) -> FolderLease | None:
         """The learner's lease, None where another has it; `log` is the one of this process."""
-        file = (self.folder / LEASE).open("w")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
+        file = locked_file(self.folder / LEASE, f"the learner of {self.folder}")
+        if file is None:
             return None
         outbox = FolderOutbox(self.folder) if log is None else DirectOutbox(log, self.folder)
         return FolderLease(file, self.shelf, outbox)

@@ -6,12 +6,13 @@ reader is opened read-only.
 """
 
 import contextlib
-import fcntl
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from lser.locks import locked_file
 from lser.online.event_reader import COMMON
 from lser.online.group_log import Commit, Durability, GroupLog
 from lser.online.log import Clock, Entry, Event, Receipt
@@ -160,12 +161,9 @@ class SqliteLog(GroupLog):
         return receipts
 
 
-def _lock(folder: Path) -> Any:
+def _lock(folder: Path) -> TextIOWrapper:
     """An open file that no other process holds; the system lets go of it when the holder dies."""
-    file = (folder / LOCK).open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise ValueError(f"{folder} is in use: another process writes its log") from None
+    file = locked_file(folder / LOCK, f"the log of {folder}")
+    if file is None:
+        raise ValueError(f"{folder} is in use: another process writes its log")
     return file

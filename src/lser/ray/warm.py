@@ -9,21 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lser import __version__
+from lser import __version__, locks
 from lser.experiments.experiment import Experiment, from_json
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  # Ray's Windows: every process compiles for itself
-    fcntl = None  # type: ignore[assignment]
 
 
 def warm(experiments: Iterable[dict[str, Any]]) -> None:
-    """See to it that what these experiments compile is in the cache of this node."""
+    """See to it that what these experiments compile is in the cache of this node.
+
+    Where the system has no locks every process compiles for itself.
+    """
     seen = set()
     for plain in experiments:
         experiment = from_json(dict(plain))
-        if experiment.names not in seen and fcntl is not None:
+        if experiment.names not in seen and locks.AVAILABLE:
             seen.add(experiment.names)
             _once(experiment)
 
@@ -34,7 +32,7 @@ def _once(experiment: Experiment) -> None:
     name = repr((experiment.names, __version__, os.fspath(Path(__file__).parent)))
     mark = folder / hashlib.sha256(name.encode()).hexdigest()[:16]
     with mark.open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        locks.wait_for_lock(file)
         if mark.stat().st_size:
             return
         with suppress(Exception):  # what is wrong with it the run itself will say
