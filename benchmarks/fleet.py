@@ -143,7 +143,9 @@ def updater(runs: int, device: str, agent: str = "ddpg", stacked: bool = True) -
     import torch
 
     from lser import agents as kinds
-    from lser.agents.stack import DeviceStack, Team, make_stack
+    from lser.agents.device_stack import DeviceStack
+    from lser.agents.stack import make_stack
+    from lser.agents.team import Team
 
     low, high = -np.ones(ACTION, np.float32), np.ones(ACTION, np.float32)
     kind = getattr(kinds, agent.upper())

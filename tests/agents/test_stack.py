@@ -8,7 +8,10 @@ import torch
 from agent_references import random_batch
 
 from lser.agents import DDPG, SAC, TD3
-from lser.agents.stack import DeviceStack, Team, Turns, make_stack
+from lser.agents.device_stack import DeviceStack
+from lser.agents.stack import make_stack
+from lser.agents.team import Team
+from lser.agents.turns import Turns
 
 ROWS, SEEN, ACTED = 24, 7, 3
 CPU = torch.device("cpu")

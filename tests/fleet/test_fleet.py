@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from lser.agents.stack import DeviceStack
+from lser.agents.device_stack import DeviceStack
 from lser.experiments import records
 from lser.experiments.presets import preset
 from lser.experiments.run import Run

@@ -3,7 +3,6 @@
 import math
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -53,12 +52,7 @@ class RunDisplay:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._last is not None:
             self._show(self._last)
         if self._bar is not None:

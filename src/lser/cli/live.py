@@ -4,7 +4,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from rich.console import Console, Group
@@ -98,12 +97,7 @@ class Watch:
             self._lines.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._live is not None:
             self._live.refresh()

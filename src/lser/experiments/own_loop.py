@@ -1,7 +1,6 @@
 """A record of a loop of one's own, so that `lser runs` lists it and `lser report` draws it."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from lser.checks import check_count
@@ -68,12 +67,7 @@ class record:
         """Set the final score, where it is another than the last point."""
         self._final = _line(sessions, metric, more)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self._end(error)
         finally:

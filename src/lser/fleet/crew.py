@@ -26,7 +26,7 @@ import torch
 
 from lser.agents.learner import Learner, Member
 from lser.agents.minibatch import BatchShape, HostBatches
-from lser.agents.stack import kind
+from lser.agents.team import kind
 from lser.experiments.experiment import from_json
 from lser.experiments.progress import ProgressFile
 from lser.experiments.run import Run

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from lser.agents.stack import Stack, Team, make_stack
+from lser.agents.stack import make_stack
+from lser.agents.team import Stack, Team
 from lser.experiments.experiment import from_json
 from lser.experiments.study import Job, one_thread
 from lser.fleet.board import Board, Shape

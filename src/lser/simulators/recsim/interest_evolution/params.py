@@ -1,14 +1,13 @@
 """Every constant of RecSim's interest evolution, and its fixed catalogue."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from lser.checks import check_fields
+from lser.simulators.recsim.slates import Actions, check_slates
 from lser.types import Float64
-
-Actions = Literal["continuous", "slate", "discrete"]
 
 
 class Catalogue(NamedTuple):
@@ -78,17 +77,7 @@ class Params:
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated."""
         check_fields(self)
-        if not 1 <= self.num_candidates <= 1_000_000:
-            raise ValueError(f"num_candidates must be in 1..1,000,000, got {self.num_candidates}")
-        if not 1 <= self.slate_size <= self.num_candidates:
-            raise ValueError(
-                f"slate_size must be in 1..num_candidates={self.num_candidates}, "
-                f"got {self.slate_size}"
-            )
-        if self.actions not in get_args(Actions):
-            raise ValueError(f"actions must be one of {get_args(Actions)}, got {self.actions!r}")
-        if self.reward not in ("watch time", "quality"):
-            raise ValueError(f"reward must be watch time or quality, got {self.reward!r}")
+        check_slates(self.num_candidates, self.slate_size)
         if not 2 <= self.num_clusters <= 32767:
             raise ValueError(f"num_clusters must be in 2..32767, got {self.num_clusters}")
         for name in ("quality_std", "user_update_alpha"):

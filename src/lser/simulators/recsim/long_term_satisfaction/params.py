@@ -1,13 +1,12 @@
 """Every constant of RecSim's long-term satisfaction, and a preset where the long term matters."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from lser.checks import check_fields
-
-Actions = Literal["continuous", "slate", "discrete"]
+from lser.simulators.recsim.slates import Actions, check_slates
 
 
 @dataclass(frozen=True)
@@ -66,15 +65,7 @@ class Params:
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated."""
         check_fields(self)
-        if not 1 <= self.num_candidates <= 1_000_000:
-            raise ValueError(f"num_candidates must be in 1..1,000,000, got {self.num_candidates}")
-        if not 1 <= self.slate_size <= self.num_candidates:
-            raise ValueError(
-                f"slate_size must be in 1..num_candidates={self.num_candidates}, "
-                f"got {self.slate_size}"
-            )
-        if self.actions not in get_args(Actions):
-            raise ValueError(f"actions must be one of {get_args(Actions)}, got {self.actions!r}")
+        check_slates(self.num_candidates, self.slate_size)
         for name in ("memory_discount", "exposure_memory"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
