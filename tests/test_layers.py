@@ -1,6 +1,8 @@
 """Imports point one way, from the command line down to the types, and never in a circle."""
 
 import ast
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -153,3 +155,19 @@ def test_imports_never_go_in_a_circle():
 
 def test_a_circle_is_found():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/extending.md"])
+def test_the_documented_layers_are_all_there_are(page):
+    text = (SOURCE.parents[1] / page).read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("cli -> "))
+    assert set(re.findall(r"[a-z_]+", line)) == set(ALLOWED)
+
+
+def test_every_dependency_has_its_reason():
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(n for e in extras for n in extras[e] if e != "dev")]
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text()
+    names = {re.match(r"[A-Za-z0-9-]+", requirement)[0] for requirement in wanted} - {"lser"}
+    assert {name for name in names if name not in text} == set()

@@ -118,11 +118,6 @@ def test_paired_differences_use_the_seeds_both_have() -> None:
     np.testing.assert_allclose(difference, [0.25, 0.4])
 
 
-def test_performance_profile_is_the_share_above() -> None:
-    profile = stats.performance_profile([0.1, 0.5, 0.9, 0.9], [0.0, 0.1, 0.5, 0.9])
-    np.testing.assert_array_equal(profile, [1.0, 0.75, 0.5, 0.0])
-
-
 def test_clopper_pearson_on_published_numbers() -> None:
     # 0 of 10: the upper end is 1 - .025 ** (1 / 10)
     np.testing.assert_allclose(stats.clopper_pearson(0, 10), (0, 0, 1 - 0.025**0.1))

@@ -184,4 +184,6 @@ def run_demo(
         shutil.rmtree(scratch, ignore_errors=True)
     rate = crowd.clicks / max(10 * crowd.pages, 1)
     print(f"{crowd.pages:,} pages, CTR {rate:.3f}")
+    if crowd.failures:
+        print(f"{crowd.failures:,} requests were not answered", file=sys.stderr)
     return code

@@ -1,7 +1,7 @@
 """Estimates with intervals over seeds: what a handful of runs can and cannot say.
 
 The seed is the unit of replication. The interquartile mean, the stratified bootstrap, the
-probability of improvement and the performance profile follow Agarwal et al. (2021), "Deep
+probability of improvement follow Agarwal et al. (2021), "Deep
 Reinforcement Learning at the Edge of the Statistical Precipice". Percentile bootstrap intervals
 are too narrow with few seeds, so the t-interval stands beside them. SciPy is imported where it is
 used: it takes longer than the rest of the package.
@@ -182,12 +182,6 @@ def probability_of_improvement(
 def paired_difference(scores: dict[int, float], reference: dict[int, float]) -> Float64:
     """Score minus reference of every seed both have, in the order of the seeds."""
     return np.array([scores[seed] - reference[seed] for seed in sorted(scores.keys() & reference)])
-
-
-def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Float64:
-    """The share of runs whose score is above each threshold; (..., seeds) gives (..., T)."""
-    values = np.asarray(scores, dtype=np.float64)[..., None, :]
-    return np.asarray((values > np.asarray(thresholds, dtype=np.float64)[:, None]).mean(axis=-1))
 
 
 def clopper_pearson(successes: int, runs: int, *, confidence: float = CONFIDENCE) -> Interval:
