@@ -1,6 +1,5 @@
 """Our memories inside TorchRL, with the real library."""
 
-import io
 import pickle
 import runpy
 from pathlib import Path
@@ -9,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from small_shop import DIALS
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
@@ -16,78 +16,21 @@ from torchrl.data import (
     LazyMemmapStorage,
     LazyTensorStorage,
     ReplayBuffer,
-    TensorDictReplayBuffer,
 )
 from torchrl.modules import MLP, ValueOperator
 from torchrl.objectives import DDPGLoss, SoftUpdate
+from torchrl_parts import SIZE, WIDTH, batch_of, block, buffer_of, draw, locality, rows
 
-import lser
 from lser.adapters.torchrl import Keys, memory_pair
 from lser.catalogue import MEMORIES
 
 torch.set_num_threads(1)
 
-WIDTH, SIZE = 3, 2
+
 WITH_ROWS = {"aer", "der", "der-uniform", "her"}
+
+
 OFFERED = [*sorted(set(MEMORIES) - WITH_ROWS), "toy_memory:NewestReplay"]
-DIALS = {
-    "items": 100,
-    "features": 4,
-    "topics": 5,
-    "slate": 5,
-    "demographics": (2, 4),
-    "sparsity": 0.05,
-    "state_dependence": 0.3,
-}
-
-
-def block(n, seed=0):
-    """N transitions with a field of their own."""
-    g = torch.Generator().manual_seed(seed)
-    terminated, truncated = torch.rand((2, n, 1), generator=g) < 0.2
-    return TensorDict(
-        {
-            "observation": torch.randn((n, WIDTH), generator=g),
-            "action": torch.rand((n, SIZE), generator=g),
-            "note": torch.randint(1000, (n,), generator=g),
-            "next": {
-                "observation": torch.randn((n, WIDTH), generator=g),
-                "reward": torch.randn((n, 1), generator=g),
-                "terminated": terminated,
-                "truncated": truncated,
-                "done": terminated | truncated,
-            },
-        },
-        [n],
-    )
-
-
-def buffer_of(memory, capacity=100, width=WIDTH, storage=None, options=None, **knobs):
-    sampler, writer = memory_pair(memory, capacity, width, **knobs)
-    storage = LazyTensorStorage(capacity) if storage is None else storage
-    options = {"batch_size": 16, **(options or {})}
-    return TensorDictReplayBuffer(storage=storage, sampler=sampler, writer=writer, **options)
-
-
-def locality(storage=None, **options):
-    return buffer_of("lser", storage=storage, options=options, bits=4, seed=1)
-
-
-def draw(rb, query, n=None):
-    rb.sampler.query = query
-    return rb.sample() if n is None else batch_of(rb, n)
-
-
-def batch_of(rb, n):
-    """Another size than the buffer was made with, which it warns about once."""
-    rb._batch_size = n
-    return rb.sample()
-
-
-def rows(td):
-    parts = [td["observation"], td["action"], td["note"][:, None]]
-    parts += [td["next", k] for k in ("observation", "reward", "terminated", "truncated")]
-    return [row.tobytes() for row in torch.cat([p.float() for p in parts], 1).numpy()]
 
 
 @pytest.mark.parametrize("kind", [LazyTensorStorage, LazyMemmapStorage])
@@ -183,78 +126,6 @@ def test_td_errors_reach_a_memory_of_somebody_elses():
     assert rb.sampler.memory.told[-1].tolist() == list(range(16))
 
 
-@pytest.mark.parametrize("order", ["reward", "return"])
-@pytest.mark.parametrize("unseen", ["drop", "evict"])
-def test_slots_and_draws_are_those_of_the_memory_itself(order, unseen):
-    knobs = {"bits": 5, "seed": 3, "order": order, "unseen": unseen, "greedy": 0.5}
-    rb = buffer_of("lser", 40, **knobs)
-    memory = lser.LocalityReplay(40, WIDTH, SIZE, **knobs)
-    refused = 0
-    for seed in range(12):
-        data = block(17, seed)
-        at = {key: data["next", key].numpy()[:, 0] for key in ("reward", "terminated", "truncated")}
-        ids = memory.extend(
-            data["observation"].numpy(),
-            data["action"].numpy(),
-            at["reward"],
-            data["next", "observation"].numpy(),
-            at["terminated"],
-            at["truncated"],
-            streams=np.zeros(17, np.int64),
-        )
-        slots = rb.extend(data).numpy()
-        assert not np.any((ids < 0) & (slots >= 0))
-        refused += int(np.sum(slots < 0))
-        query = torch.randn(WIDTH, generator=torch.Generator().manual_seed(seed))
-        theirs, ours = memory.sample(16, query=query.numpy()), draw(rb, query)
-        np.testing.assert_array_equal(ours["observation"].numpy(), theirs.observation)
-        np.testing.assert_array_equal(ours["next", "reward"].numpy()[:, 0], theirs.reward)
-    assert refused > 0
-    assert len(rb) == 40
-
-
-def test_codes_learnt_from_the_data_are_refiled_from_the_storage():
-    knobs = {"bits": 5, "seed": 3, "features": "standardised", "warmup": 30, "greedy": 1.0}
-    rb, memory = (
-        buffer_of("lser", **knobs),
-        lser.LocalityReplay(100, WIDTH, SIZE, **knobs),
-    )
-    for seed in range(4):
-        data = block(15, seed)
-        flags = [data["next", key].numpy()[:, 0] for key in ("terminated", "truncated")]
-        reward = data["next", "reward"].numpy()[:, 0]
-        after = data["next", "observation"].numpy()
-        memory.extend(data["observation"].numpy(), data["action"].numpy(), reward, after, *flags)
-        rb.extend(data)
-    query = np.array([0.3, -0.2, 1.0], np.float32)
-    theirs = memory.sample(16, query=query)
-    np.testing.assert_array_equal(draw(rb, query)["observation"].numpy(), theirs.observation)
-
-
-def test_returns_follow_the_trajectories_that_a_collector_names():
-    rb = buffer_of("lser", order="return", discount=1.0, greedy=1.0, bits=1)
-    data = block(4)
-    data["observation"][:] = 1.0
-    data["next", "reward"] = torch.tensor([[1.0], [5.0], [9.0], [0.0]])
-    data["next", "done"] = torch.tensor([[False], [False], [True], [True]])
-    data["collector", "traj_ids"] = torch.tensor([7, 8, 7, 8])  # returns 10, 5, 9, 0
-    rb.extend(data)
-    rewards = draw(rb, torch.ones(WIDTH), 4)["next", "reward"][:, 0]
-    assert rewards.tolist() == [1.0, 9.0, 5.0, 0.0]
-
-
-def test_the_samplers_state_is_plain_data():
-    rb = locality()
-    rb.extend(block(50))
-    draw(rb, torch.zeros(WIDTH))
-    file = io.BytesIO()
-    torch.save(rb.sampler.state_dict(), file)
-    file.seek(0)
-    other, _ = memory_pair("lser", 100, WIDTH)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    assert len(other.memory) == 50
-
-
 def ends(td):
     flags = (td["next", key][:, 0].tolist() for key in ("terminated", "truncated"))
     return list(zip(*flags, strict=True))
@@ -270,26 +141,6 @@ def test_episode_ends_and_time_limits_arrive_apart():
     assert {(True, False), (False, True)} <= set(wanted.values())
 
 
-def test_a_refused_transition_gives_none_or_minus_one():
-    rb = buffer_of("lser", 2, encoder=lser.ConstantCode())
-    data = block(3)
-    data["next", "reward"] = torch.tensor([[2.0], [1.0], [0.0]])
-    assert rb.extend(data).tolist() == [0, 1, -1]
-    assert rb.add(data[2].clone()) is None
-    data["next", "reward"][2] = 3.0
-    assert rb.add(data[2].clone()) == 1
-    assert sorted(rb.storage[:]["next", "reward"][:, 0].tolist()) == [2.0, 3.0]
-    assert rb.write_count == 3
-
-
-def test_a_row_replaced_within_its_own_block_is_not_written():
-    rb = buffer_of("reward-top", 1)
-    data = block(3)
-    data["next", "reward"] = torch.tensor([[0.0], [1.0], [2.0]])
-    assert rb.extend(data).tolist() == [-1, -1, 0]
-    assert rb.storage[:]["note"].tolist() == [int(data["note"][2])]
-
-
 def test_each_draw_asks_for_the_next_of_several_users():
     rb = locality()
     rb.extend(block(60))
@@ -298,42 +149,6 @@ def test_each_draw_asks_for_the_next_of_several_users():
     rb.sampler.query = users
     for user in (0, 1, 2, 0):
         assert torch.equal(rb.sample()["index"], draw(twin, users[user])["index"])
-
-
-def copies(rb, path):
-    """The buffer as saved in each of the three ways, with the trained index only."""
-    one, two = locality(), locality()
-    torch.save(rb.state_dict(), path / "state.pt")
-    one.load_state_dict(torch.load(path / "state.pt", weights_only=False))
-    rb.dumps(path / "dump")
-    two.loads(path / "dump")
-    return one, two, pickle.loads(pickle.dumps(rb))
-
-
-def test_saved_and_loaded_it_gives_the_same_next_batches(tmp_path):
-    rb = locality()
-    rb.extend(block(150))
-    draw(rb, torch.randn(2, WIDTH))
-    others = copies(rb, tmp_path)
-    for seed in range(3):
-        wanted = rb.sample()
-        for other in others:
-            assert rows(other.sample()) == rows(wanted)
-        slots = rb.extend(block(20, 10 + seed))
-        for other in others:
-            assert torch.equal(other.extend(block(20, 10 + seed)), slots)
-            assert other.write_count == rb.write_count
-
-
-def test_emptied_it_starts_as_new():
-    rb = locality()
-    rb.extend(block(50))
-    rb.empty()
-    assert len(rb) == len(rb.sampler.memory) == rb.write_count == 0
-    fresh = locality()
-    assert torch.equal(rb.extend(block(40, 1)), fresh.extend(block(40, 1)))
-    query = torch.randn(WIDTH)
-    assert rows(draw(rb, query)) == rows(draw(fresh, query))
 
 
 def test_td_errors_are_ignored_without_a_warning_where_draws_do_not_use_them():
@@ -358,17 +173,6 @@ def test_td_errors_reach_prioritized_replay():
     share = (again["index"] == found["index"][0]).float().mean()
     assert share > 0.95
     assert rb.sampler.memory.largest == pytest.approx(50.0)
-
-
-def test_prioritized_replay_saved_and_loaded_gives_the_same_next_batch(tmp_path):
-    rb, other, third = (buffer_of("per", 64) for _ in range(3))
-    rb.extend(block(100))
-    rb.update_priority(torch.arange(64), torch.rand(64))
-    other.load_state_dict(rb.state_dict())
-    rb.dumps(tmp_path)
-    third.loads(tmp_path)
-    wanted = rb.sample()
-    assert rows(other.sample()) == rows(third.sample()) == rows(wanted)
 
 
 class Foreign:
