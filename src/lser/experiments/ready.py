@@ -52,12 +52,16 @@ def check_folder(out: Path | str) -> None:
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that this machine does not have."""
-    if not device.startswith("cuda"):
+    """Refuse a device that this machine does not have, or that is none."""
+    if device == "cpu":
         return
     import torch
 
-    if not torch.cuda.is_available():
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise ValueError(f"device must name a torch device, got {device!r}") from None
+    if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device {device!r}: PyTorch sees no CUDA GPU on this machine; use cpu "
             "(--agent.device cpu, and for studies --engine processes)"

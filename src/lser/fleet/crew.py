@@ -49,7 +49,6 @@ class Joined(NamedTuple):
     member: Member
     state: dict[str, Any]
     waits: bool
-    running: bool
 
 
 @dataclass
@@ -100,7 +99,6 @@ class Ready(NamedTuple):
     actors: list[int]  # slots that want theirs for an evaluation
     ended: list[int]  # slots that had their sessions
     blocked: bool = False  # the evaluations cannot wait
-    failed: tuple[int, ...] = ()
 
 
 class Crew:
@@ -347,7 +345,6 @@ def _joined(seat: Seat) -> Joined:
         agent.member,
         agent.learner.state_dict(),
         seat.waits,
-        seat.running,
     )
 
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from pathlib import Path
 
+from lser.catalogue import MEMORIES
 from lser.experiments import records
 from lser.experiments.experiment import Experiment, from_json
+from lser.experiments.ready import check_device, sizes
 from lser.experiments.recording import write_json
 from lser.experiments.study import Done, Job, end_with_parent, finished, one_thread
 
@@ -78,21 +80,6 @@ class Fleets:
         return fleets
 
 
-def check_device(device: str) -> None:
-    """Refuse a device that is not there, before anything starts."""
-    import torch
-
-    try:
-        kind = torch.device(device).type
-    except RuntimeError:
-        raise ValueError(f"device must name a torch device, got {device!r}") from None
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"device {device!r} is not available: torch finds no CUDA device here; "
-            "without one use --engine processes"
-        )
-
-
 def run_fleet(
     jobs: Sequence[Job], device: str, workers: int, deadline: float, checkpoint_seconds: float
 ) -> None:
@@ -113,10 +100,8 @@ def run_fleet(
 
 def groups(jobs: Iterable[Job]) -> list[list[Job]]:
     """Jobs that can share a fleet, longest first, then by cell; ValueError where one never can."""
-    from lser.experiments.build import make_env, sizes_of
-
     found: dict[object, list[Job]] = {}
-    sizes: dict[object, object] = {}  # of each world's observations and actions
+    known: dict[object, object] = {}  # the sizes of each world's observations and actions
     for job in jobs:
         experiment = from_json(dict(job.experiment))
         name, agent = experiment.names[2], experiment.agent
@@ -125,11 +110,11 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
                 f"a fleet stacks {', '.join(STACKED)} whose own device is cpu, "
                 f"got {name} on {getattr(agent, 'device', 'no device')} in {job.folder}"
             )
-        world = experiment.simulator, experiment.names[1].startswith("her")
-        if world not in sizes:
-            width, action = sizes_of(make_env(experiment, 1))
-            sizes[world] = width, action.shape
-        found.setdefault((sizes[world], _kind(experiment)), []).append(job)
+        # goals are a part of the observation
+        world = experiment.simulator, "goals" in MEMORIES[experiment.names[1]].needs
+        if world not in known:
+            known[world] = sizes(experiment)
+        found.setdefault((known[world], _kind(experiment)), []).append(job)
     return [sorted(group, key=_length_and_cell) for group in found.values()]
 
 

@@ -39,9 +39,8 @@ class Seat:
         # its next batch cannot be drawn before the last one's errors are known
         self.waits = waits_for_errors(run.experiment)
         self.running = True
-        self._evaluation: Callable[[dict[str, float]], None] | None = (
-            None  # that is due, and wants the actor
-        )
+        # the evaluation that is due, and wants the actor
+        self._evaluation: Callable[[dict[str, float]], None] | None = None
         # an evaluation that later steps depend on, or that depends on them, cannot wait
         self.evaluates_at_once = run.experiment.intervention is not None or (
             agent.normaliser is not None

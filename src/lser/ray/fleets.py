@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from lser.experiments.ready import check_device
 from lser.experiments.study import Done, Job
-from lser.fleet.map import Fleets, check_device
+from lser.fleet.map import Fleets
 from lser.ray.engine import connected
 from lser.ray.map import Demand, Tasks
 from lser.ray.node import Stop

@@ -176,8 +176,6 @@ def store(
     agent: Agent, replay: Replay, now: Progress, arrival: Arrival, learned: Learned | None
 ) -> Step:
     """File what arrived, and count it."""
-    if learned is not None and learned.values is not None:
-        now.values = list(learned.values)
     began = perf_counter()
     if arrival.streams is None:
         replay.extend(*arrival.block)
