@@ -118,3 +118,13 @@ def test_no_page_holds_what_a_merge_left():
     ]
     marks = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
     assert [str(page) for page in pages if marks.search(page.read_text())] == []
+
+
+def test_programs_named_on_pages_are_there():
+    yours = {"my_study.py", "my_pkg.py"}
+    tracked = {path.name for room in ("src", "tests", "docs", "benchmarks", "results", "examples")
+               for path in (ROOT / room).rglob("*.py")}  # fmt: skip
+    tracked |= {path.name for room in ("drill", "parity") for path in (ROOT / room).rglob("*.py")}
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+        named = set(re.findall(r"`[^`\n]*?(\w+\.py)\b", page.read_text()))
+        assert named - tracked - yours == set(), page

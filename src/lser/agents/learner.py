@@ -1,8 +1,8 @@
 """What agents learn with: networks, targets and optimisers, for one agent or for a stack of G.
 
 A learner is written once. Its arrays are plain for one agent on the CPU, and have a leading axis
-of agents in a stack; numbers that may differ between the agents of a stack are floats there and
-tensors here. A subclass adds `_target` and `_improve`.
+of agents in a stack; numbers that may differ between agents are floats for one and tensors in a
+stack. A subclass adds `_target` and `_improve`.
 """
 
 from abc import ABC, abstractmethod
