@@ -1,10 +1,11 @@
 """What a shop is set to; the first event of every log, so that learning is a function of it."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
+
+from lser.checks import check_count, check_fields, check_fraction, check_number
 
 LEARNED = ("lser-steady", "lser", "uniform", "lser-ddpg", "bandit", "popular")
 ARMS = (*LEARNED, "random")
@@ -53,35 +54,40 @@ class Settings:
     retention_events: int = 50_000_000
 
     def __post_init__(self) -> None:
-        """Refuse values outside their range."""
+        """Refuse values of another kind or outside their range."""
+        check_fields(self)
         for name, low in (
             *(("features", 0), ("dim", 1), ("k", 1), ("seed", 0), ("candidates", 1)),
             *(("visitors", 1), ("learning_starts", 1), ("lag_limit", 1), ("batch_size", 1)),
             *(("capacity", 1), ("retention_events", 1), ("canary_pages", 1)),
         ):
-            _check(self, name, getattr(self, name) >= low, f"at least {low}")
+            check_count(name, getattr(self, name), low=low)
         for name in ("scale", "temperature", "window", "session_timeout", "pace"):
-            _check(self, name, 0 < getattr(self, name) < math.inf, "positive")
+            check_number(name, getattr(self, name), low=0.0, above=True)
         for name in ("publish_every", "snapshot_every", "retention_days"):
-            _check(self, name, 0 < getattr(self, name) < math.inf, "positive")
-        _check(self, "random_share", 0 <= self.random_share <= 1, "in [0, 1]")
-        _check(self, "canary", 0 <= self.canary < 1, "in [0, 1)")
-        _check(self, "exploration", 0 <= self.exploration < math.inf, "at least 0")
-        for name, known in (
-            ("cold", ("popular", "bandit", "none")),
-            ("learn_from", ("all", "own")),
-            ("release", ("auto", "manual")),
-        ):
-            _check(self, name, getattr(self, name) in known, f"one of {', '.join(known)}")
-        names = [name for name, _ in self.arms]
-        for name, share in self.arms:
+            check_number(name, getattr(self, name), low=0.0, above=True)
+        check_fraction("random_share", self.random_share)
+        check_number("exploration", self.exploration, low=0.0)
+        if not 0 <= self.canary < 1:
+            raise ValueError(f"canary must be in [0, 1), got {self.canary}")
+        self._check_arms()
+
+    def _check_arms(self) -> None:
+        if not isinstance(self.salt, str):
+            raise ValueError(f"salt must be text, got {self.salt!r}")
+        try:
+            arms = [(str(name), check_number("share", share)) for name, share in self.arms]
+        except (TypeError, ValueError):
+            raise ValueError(f"arms must be names with shares, got {self.arms!r}") from None
+        names = [name for name, _ in arms]
+        for name, share in arms:
             if name not in ARMS:
                 raise ValueError(f"arm must be one of {', '.join(ARMS)}, got {name!r}")
             if not 0 < share <= 1:
                 raise ValueError(f"the share of arm {name!r} must be in (0, 1], got {share}")
         if not names or len(set(names)) < len(names):
             raise ValueError(f"arms must be named once each, got {names}")
-        if abs(sum(share for _, share in self.arms) - 1) > 1e-6:
+        if abs(sum(share for _, share in arms) - 1) > 1e-6:
             raise ValueError(f"the arms' shares must add up to 1, got {dict(self.arms)}")
 
     def as_json(self) -> dict[str, Any]:
@@ -122,8 +128,3 @@ def parse_arms(texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
     if open_arms and left <= 0:
         raise ValueError(f"the shares of {', '.join(texts)} leave nothing for the other arms")
     return tuple((name, left / open_arms if share is None else share) for name, share in named)
-
-
-def _check(settings: Settings, name: str, good: bool, meaning: str) -> None:
-    if not good:
-        raise ValueError(f"{name} must be {meaning}, got {getattr(settings, name)!r}")
