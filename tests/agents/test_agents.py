@@ -205,8 +205,8 @@ def test_a_bandit_whose_best_action_depends_on_the_observation_is_learned(make: 
     [
         ({"discount": 1.5}, "discount must be in .*1.5"),
         ({"tau": 0.0}, "tau must be in .*0.0"),
-        ({"actor_lr": -1.0}, "actor_lr must be positive, got -1.0"),
-        ({"critic_lr": float("inf")}, "critic_lr must be positive, got inf"),
+        ({"actor_lr": -1.0}, "actor_lr must be finite and > 0, got -1.0"),
+        ({"critic_lr": float("inf")}, "critic_lr must be finite .*, got inf"),
         ({"hidden": ()}, "hidden must name"),
         ({"hidden": (8, 0)}, "hidden must name"),
     ],
@@ -251,9 +251,9 @@ def test_wrong_shapes_are_refused(make: Make) -> None:
 @pytest.mark.parametrize(
     ("make", "knobs", "message"),
     [
-        (TD3, {"delay": 0}, "delay must be at least 1, got 0"),
-        (TD3, {"smoothing": -0.1}, "smoothing must not be negative"),
-        (SAC, {"temperature": 0.0}, "temperature must be positive, got 0.0"),
+        (TD3, {"delay": 0}, "delay must be >= 1, got 0"),
+        (TD3, {"smoothing": -0.1}, "smoothing must be finite and >= 0, got -0.1"),
+        (SAC, {"temperature": 0.0}, "temperature must be finite and > 0, got 0.0"),
     ],
 )
 def test_a_bad_knob_of_one_agent_is_named(make: Make, knobs: dict[str, Any], message: str) -> None:

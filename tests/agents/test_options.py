@@ -1,5 +1,6 @@
 """Bounded values, penalties, diagnostics and noise options do what they say."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from agent_references import critic_twin, random_batch
 
 from lser.agents import DDPG, SAC, TD3
+from lser.catalogue import AGENTS
 
 LOW, HIGH = np.array([-1.0, 0.0, -3.0]), np.array([1.0, 2.0, -1.0])
 every_agent = pytest.mark.parametrize("make", [DDPG, TD3, SAC])
@@ -157,13 +159,26 @@ def test_noise_goes_on_through_sessions_where_asked(reset: bool) -> None:
         ({"value_bound": (1.0, 1.0)}, "value_bound must be a lower and a higher"),
         ({"value_bound": (1.0, np.inf)}, "value_bound must be None, 'auto' or two numbers"),
         ({"value_bound": "tight"}, "value_bound must be None, 'auto' or two numbers"),
-        ({"critic": "wide"}, "critic must be joint, late-action or product, got 'wide'"),
+        ({"critic": "wide"}, "critic must be one of 'joint', 'late-action', 'product', got 'wide'"),
         ({"critic": "late-action", "hidden": (8,)}, "needs two hidden layers"),
         ({"norm_gain": "zeros"}, "norm_gain must be"),
-        ({"diagnose_every": -1}, "diagnose_every must not be negative, got -1"),
-        ({"preactivation_penalty": -1.0}, "preactivation_penalty must not be negative"),
+        ({"diagnose_every": -1}, "diagnose_every must be >= 0, got -1"),
+        ({"preactivation_penalty": -1.0}, "preactivation_penalty must be finite and >= 0"),
     ],
 )
 def test_bad_options_are_named(make: Any, knobs: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(6, LOW, HIGH, **knobs)
+
+
+@pytest.mark.parametrize("name", AGENTS.own)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "x", [1], 1.5, -1.5])
+def test_a_setting_of_another_kind_is_refused_by_name_whatever_the_agent(name, value):
+    kind = AGENTS[name].params_type()
+    for field in fields(kind):
+        word = field.name == "device" and value == "x"  # it is looked up when the agent is made
+        number = (field.type is float or field.name == "target_entropy") and value in (1.5, -1.5)
+        widths = field.name == "hidden" and value == [1]
+        if not (word or number or widths):
+            with pytest.raises(ValueError, match=f"{field.name} must"):
+                kind(**{field.name: value})

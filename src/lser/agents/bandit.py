@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from lser import files
 from lser.agents.bounds import Box, action_bounds
 from lser.agents.protocol import Learned
-from lser.checks import check_count, check_number
+from lser.checks import check_count, check_fields, check_number
 from lser.params import make_params
 from lser.types import Batch, Bool, Float32, Float64, Items, Profile, Transitions
 
@@ -28,6 +28,7 @@ class BanditParams:
     """Transitions with uniformly random actions at the start."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_count("warmup", self.warmup, low=0)
 
 

@@ -1,8 +1,10 @@
 """The knobs of every agent, as plain data: nothing heavy is imported here."""
 
 from dataclasses import dataclass
-from math import inf, isfinite
-from typing import Literal
+from math import isfinite
+from typing import Any, Literal
+
+from lser.checks import check_count, check_fields, check_number
 
 Critic = Literal["joint", "late-action", "product"]
 ValueBound = Literal["auto"] | tuple[float, float] | None
@@ -35,23 +37,19 @@ class ActorCriticParams:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden must name at least one positive width, got {self.hidden}")
+        object.__setattr__(self, "hidden", _widths(self.hidden))
+        check_fields(self)
         _positive(self, "actor_lr", "critic_lr")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount must be in [0, 1], got {self.discount}")
         if not 0 < self.tau <= 1:
             raise ValueError(f"tau must be in (0, 1], got {self.tau}")
-        if self.critic not in ("joint", "late-action", "product"):
-            raise ValueError(f"critic must be joint, late-action or product, got {self.critic!r}")
         if self.critic == "late-action" and len(self.hidden) < 2:
             raise ValueError(f"critic='late-action' needs two hidden layers, got {self.hidden}")
-        if self.norm_gain not in ("ones", "uniform"):
-            raise ValueError(f"norm_gain must be ones or uniform, got {self.norm_gain!r}")
-        if self.diagnose_every < 0:
-            raise ValueError(f"diagnose_every must not be negative, got {self.diagnose_every}")
+        check_count("diagnose_every", self.diagnose_every, low=0)
         _not_negative(self, "preactivation_penalty")
+        if not isinstance(self.device, str):
+            raise ValueError(f"device must name a torch device, got {self.device!r}")
         _check_bound(self.value_bound)
 
 
@@ -99,8 +97,7 @@ class TD3Params(NoisyParams):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.delay < 1:
-            raise ValueError(f"delay must be at least 1, got {self.delay}")
+        check_count("delay", self.delay)
         _not_negative(self, "smoothing", "smoothing_clip")
 
 
@@ -118,24 +115,35 @@ class SACParams(ActorCriticParams):
     def __post_init__(self) -> None:
         super().__post_init__()
         _positive(self, "temperature", "temperature_lr")
+        if self.target_entropy is not None:
+            check_number("target_entropy", self.target_entropy)
+
+
+def _widths(hidden: Any) -> tuple[int, ...]:
+    try:
+        widths = tuple(check_count("width", width) for width in hidden)
+    except (TypeError, ValueError):
+        widths = ()
+    if not widths:
+        raise ValueError(f"hidden must name at least one positive width, got {hidden!r}")
+    return widths
 
 
 def _positive(params: object, *names: str) -> None:
     for name in names:
-        if not 0 < getattr(params, name) < inf:
-            raise ValueError(f"{name} must be positive, got {getattr(params, name)}")
+        check_number(name, getattr(params, name), low=0.0, above=True)
 
 
 def _not_negative(params: object, *names: str) -> None:
     for name in names:
-        if not 0 <= getattr(params, name) < inf:
-            raise ValueError(f"{name} must not be negative, got {getattr(params, name)}")
+        check_number(name, getattr(params, name), low=0.0)
 
 
-def _check_bound(bound: ValueBound) -> None:
+def _check_bound(bound: Any) -> None:
     if bound is None or bound == "auto":
         return
-    if isinstance(bound, str) or len(bound) != 2 or not all(map(isfinite, bound)):
+    numbers = list(bound) if isinstance(bound, tuple | list) else []
+    if len(numbers) != 2 or not all(isinstance(n, int | float) and isfinite(n) for n in numbers):
         raise ValueError(f"value_bound must be None, 'auto' or two numbers, got {bound!r}")
     if not bound[0] < bound[1]:
         raise ValueError(f"value_bound must be a lower and a higher number, got {bound}")
