@@ -105,7 +105,7 @@ def test_it_is_off_unless_asked_for_and_changes_no_other_draw() -> None:
     with_it, without = DDPG(6, *bounds, weight_noise=1e-9), DDPG(6, *bounds)
     expected = without.act(seen, explore=True)
     np.testing.assert_allclose(with_it.act(seen, explore=True), expected, rtol=1e-5)
-    with pytest.raises(ValueError, match="weight_noise must not be negative, got -1"):
+    with pytest.raises(ValueError, match="weight_noise must be finite and >= 0, got -1"):
         DDPG(6, *bounds, weight_noise=-1)
     with pytest.raises(ValueError, match="unknown parameter 'weight_noise'"):
         SAC(6, *bounds, weight_noise=1.0)

@@ -183,7 +183,7 @@ def test_runs_without_a_cluster_refuse_feeders(tmp_path):
         Run(small(), tmp_path / "a")
     with pytest.raises(ValueError, match="ddpg, td3 or sac, got popular"):
         FedRun(replace(preset("bazaar", "lser", "popular"), feeders=1), tmp_path / "b")
-    with pytest.raises(ValueError, match="feeders must not be negative, got -1"):
+    with pytest.raises(ValueError, match="feeders must be >= 0, got -1"):
         Experiment(feeders=-1)
 
 

@@ -44,3 +44,9 @@ def test_nothing_shown_scores_nothing():
 def test_no_sessions_are_refused():
     with pytest.raises(ValueError, match="sessions .* 0"):
         evaluate(Still(), counting(AutoresetMode.SAME_STEP), sessions=0, seed=0)
+
+
+@pytest.mark.parametrize("sessions", [0, -3, 2.5])
+def test_so_many_sessions_cannot_be_run(sessions):
+    with pytest.raises(ValueError, match=f"sessions must be .*{sessions}"):
+        evaluate(None, None, sessions=sessions)

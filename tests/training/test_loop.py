@@ -128,3 +128,21 @@ def test_bad_knobs_are_named(knob, value):
     env = counting(AutoresetMode.SAME_STEP)
     with pytest.raises(ValueError, match=f"{knob} .* {value}"):
         train(env, Diary(), Diary(), **{knob: value})
+
+
+@pytest.mark.parametrize(
+    ("knobs", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be >= 1, got 0"),
+        ({"batch_size": 4.0}, "batch_size must be an integer, got 4.0"),
+        ({"updates_per_step": 0.0}, "updates_per_step must be finite and > 0, got 0"),
+        ({"updates_per_step": float("inf")}, "updates_per_step must be finite and > 0, got inf"),
+        ({"learning_starts": -1}, "learning_starts must be >= 0, got -1"),
+        ({"horizon": "week"}, "horizon must be one of 'continuing', 'session', got 'week'"),
+    ],
+)
+def test_impossible_settings_are_refused_before_anybody_is_served(knobs, message):
+    book = Diary()
+    with pytest.raises(ValueError, match=message):
+        train(counting(AutoresetMode.SAME_STEP), book, book, **knobs)
+    assert book.events == []

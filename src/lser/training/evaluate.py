@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from lser.agents.protocol import Agent
+from lser.checks import check_count
 from lser.simulators.base import Metric
 from lser.training.traffic import as_vector
 
@@ -45,8 +46,7 @@ def evaluate(
     `env` is the evaluation's alone; every row plays exactly one session a wave, so long sessions
     are not under-represented.
     """
-    if sessions < 1:
-        raise ValueError(f"sessions must be at least 1, got {sessions}")
+    check_count("sessions", sessions)
     env = as_vector(env)
     metric = metric_of(env)
     totals = np.zeros((4, 0))

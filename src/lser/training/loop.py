@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from lser.agents.protocol import Agent, Learned
+from lser.checks import check_count, check_number
 from lser.replay.protocol import Replay
 from lser.training.traffic import Arrival, Traffic
 from lser.types import Batch, Bool, Float32, Horizon
@@ -78,10 +79,9 @@ def train(
     memory with a different user's observation, before that user's transition is stored. Pass the
     `progress` of an earlier call to continue it.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    if not updates_per_step > 0:
-        raise ValueError(f"updates_per_step must be positive, got {updates_per_step}")
+    check_count("batch_size", batch_size)
+    check_number("updates_per_step", updates_per_step, low=0.0, above=True)
+    check_count("learning_starts", learning_starts, low=0)
     traffic = env if isinstance(env, Traffic) else Traffic(env, horizon)
     now = progress if progress is not None else Progress()
     if now.observation is None:
