@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 OLD_EXTRAS := index,tensorboard,sb3,online,postgres
 OLD_TESTS := tests/test_oldest.py tests/test_public_api.py tests/training tests/cli/test_cli.py \
-	tests/adapters/test_sb3.py tests/online/test_service.py
+	tests/adapters/test_sb3.py tests/adapters/test_sb3_training.py tests/online/test_service.py
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: venv dev demo report test slow oldest lint bench drill docs parity clean
