@@ -66,7 +66,7 @@ bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
 	$(BIN)/python benchmarks/rllib.py
 	$(BIN)/python benchmarks/shards.py
 
-drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about twenty minutes
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about ten minutes
 	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors
