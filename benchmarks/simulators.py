@@ -137,8 +137,9 @@ def main() -> int:
         sys.stdout.write(f"{rate}\n")
         return 0
     sys.path.insert(0, str(ROOT))
-    from lser.simulators.virtual_taobao.weights import WeightsError, find_weights
     from parity.__main__ import environment
+
+    from lser.simulators.virtual_taobao.weights import WeightsError, find_weights
 
     interpreter = environment()
     names = [
