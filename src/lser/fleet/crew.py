@@ -1,30 +1,17 @@
-"""A few seats in one process: their users, memories and evaluations; the learner is elsewhere.
-
-The learner's process and its crews take turns by messages:
-
-    Prepare  -> Ready          observations are on the board, batches drawn
-    Act      -> Ready          actions taken and stored, the next step prepared
-    Hear     -> Hear           TD errors heard and the next batches drawn, where memories wait for
-                               them; Act's Ready follows the last of a step
-    Give     -> Ready          evaluations that could not wait are done, the next step prepared
-    Save     -> Save           checkpoints written
-    Close    -> Close          finished runs completed, the others marked as stopped
-"""
+"""A few seats in one process: their users, memories and evaluations; the learner is elsewhere."""
 
 import logging
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
-from lser.agents.learner import Learner, Member
 from lser.agents.minibatch import BatchShape, HostBatches
 from lser.agents.team import kind
 from lser.experiments.experiment import from_json
@@ -32,73 +19,11 @@ from lser.experiments.progress import ProgressFile
 from lser.experiments.run import Run
 from lser.experiments.study import Job
 from lser.fleet.board import Board, Shape
+from lser.fleet.messages import Act, Close, Give, Hear, Joined, Prepare, Ready, Save, States
 from lser.fleet.seat import Seat
 from lser.types import Float32
 
 log = logging.getLogger("lser")
-
-States = dict[int, dict[str, Any]]  # of learners, by slot
-
-
-class Joined(NamedTuple):
-    """What the learner's process must know of one seat; None in place of it if it failed."""
-
-    kind: tuple[object, ...]
-    learner_type: type[Learner]
-    observation_dim: int
-    member: Member
-    state: dict[str, Any]
-    waits: bool
-
-
-@dataclass
-class Prepare:
-    """Get ready for the first step, or for the next after a pause."""
-
-
-@dataclass
-class Act:
-    """The actions are on the board; with `hold` the next step is not prepared."""
-
-    hold: bool = False
-    actors: dict[int, Float32] = field(default_factory=dict)  # for evaluations, by slot
-    states: States = field(default_factory=dict)  # of runs that had their sessions
-
-
-@dataclass
-class Hear:
-    """The TD errors of this turn are on the board."""
-
-    turn: int
-
-
-@dataclass
-class Give:
-    """The actors that evaluations wait for."""
-
-    actors: dict[int, Float32]
-
-
-@dataclass
-class Save:
-    """Write checkpoints of these learners' runs."""
-
-    states: States
-
-
-@dataclass
-class Close:
-    """End: complete the runs that had their sessions, mark the others as stopped."""
-
-    states: States
-
-
-class Ready(NamedTuple):
-    """The step is prepared, unless it was held or `blocked`."""
-
-    actors: list[int]  # slots that want theirs for an evaluation
-    ended: list[int]  # slots that had their sessions
-    blocked: bool = False  # the evaluations cannot wait
 
 
 class Crew:

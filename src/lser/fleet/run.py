@@ -6,13 +6,11 @@ of the next: nothing that a run does depends on whether it is alone.
 """
 
 import logging
-import multiprocessing
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import ceil, inf
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,104 +18,14 @@ import torch
 from lser.agents.stack import make_stack
 from lser.agents.team import Stack, Team
 from lser.experiments.experiment import from_json
-from lser.experiments.study import Job, one_thread
+from lser.experiments.study import Job
 from lser.fleet.board import Board, Shape
-from lser.fleet.crew import Act, Close, Crew, Give, Hear, Joined, Prepare, Ready, Save, States, work
+from lser.fleet.links import Link, LocalLink, ProcessLink
+from lser.fleet.messages import Act, Close, Give, Hear, Joined, Prepare, Ready, Save, States
 from lser.fleet.seat import waits_for_errors
 from lser.types import Float32
 
 log = logging.getLogger("lser")
-
-
-class Link(Protocol):
-    """A crew, in this process or another."""
-
-    def send(self, message: Any) -> None:
-        """Let it do what the message asks for."""
-        ...
-
-    def receive(self) -> Any:
-        """Its next reply; EOFError if it is gone."""
-        ...
-
-    def join(self) -> list[Joined | None]:
-        """What its seats are."""
-        ...
-
-    def sit(self, slots: list[int | None], board: Board, batch: Any) -> None:
-        """Give its seats their places."""
-        ...
-
-    def end(self) -> None:
-        """Wait for its end."""
-        ...
-
-
-class LocalLink:
-    """A crew in this process."""
-
-    def __init__(self, jobs: Sequence[Job], device: str) -> None:
-        self._crew = Crew(jobs, device)
-        self._replies: deque[Any] = deque()
-
-    def send(self, message: Any) -> None:
-        """Do it at once."""
-        self._replies.extend(self._crew.answer(message))
-
-    def receive(self) -> Any:
-        """The next reply, after as much work as that takes."""
-        while not self._replies:
-            self._replies.extend(self._crew.work())
-        return self._replies.popleft()
-
-    def join(self) -> list[Joined | None]:
-        """What its seats are."""
-        return self._crew.joined()
-
-    def sit(self, slots: list[int | None], board: Board, batch: Any) -> None:
-        """Give its seats their places."""
-        self._crew.sit(slots, board, batch)
-
-    def end(self) -> None:
-        """Nothing to wait for."""
-
-
-class ProcessLink:
-    """A crew in a process of its own."""
-
-    def __init__(self, jobs: Sequence[Job], device: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, list(jobs), device))
-        with one_thread():
-            self._process.start()
-        theirs.close()  # so that its death is an end of file here
-
-    def send(self, message: Any) -> None:
-        """Send the message; one that is gone is noticed at the next `receive`."""
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self._pipe.send(message)
-
-    def receive(self) -> Any:
-        """The next reply."""
-        try:
-            return self._pipe.recv()
-        except (ConnectionResetError, OSError):
-            raise EOFError from None
-
-    def join(self) -> list[Joined | None]:
-        """What its seats are."""
-        found: list[Joined | None] = self.receive()
-        return found
-
-    def sit(self, slots: list[int | None], board: Board, batch: Any) -> None:
-        """Give its seats their places."""
-        self.send((slots, tuple(board.shape), board.name, batch))
-
-    def end(self) -> None:
-        """Wait for the process."""
-        self._pipe.close()
-        self._process.join()
 
 
 class Fleet:
