@@ -36,7 +36,7 @@ def test_a_shorter_name_leaves_nothing_of_a_longer_one(tmp_path):
 
 
 def test_another_process_keeps_it_until_it_ends(tmp_path):
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     ready, go_on = context.Event(), context.Event()
     process = context.Process(target=hold, args=(tmp_path, ready, go_on))
     process.start()
