@@ -20,6 +20,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from pickle import UnpicklingError
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numba
@@ -27,6 +28,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils as untyped
 from numba.core import event, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 from numba.np import arrayobj as untyped_arrays
 from numba.np.numpy_support import from_dtype
@@ -63,7 +66,9 @@ def relaxed_kernel(function: Function) -> Function:
 
 def inner(function: Function) -> Function:
     """A kernel that only kernels call: it is compiled without what a call from Python takes."""
-    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler
+    )
 
 
 def inlined(function: Function) -> Function:
@@ -185,6 +190,35 @@ def _forgive(kept: Any) -> None:
             _announcer.cached = False
 
     kept.load_overload, kept.save_overload = load_overload, save_overload
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
+    """The code of an inner kernel, to be linked into kernels and optimised there.
+
+    Numba would optimise it by itself too, with all that it calls, and make machine code of it that
+    nobody runs: a third of the time of a first use. There is no environment for it to find Python
+    objects in, which inner kernels do not handle.
+    """
+
+    codegen = SimpleNamespace(set_env=lambda _name, _environment: None)
+
+    def _optimize_final_module(self) -> None:
+        """Whoever links it does."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> Any:
+        """What the cache keeps: there is no machine code."""
+        return self.serialize_using_bitcode()
+
+
+class _InnerCompiler(Compiler):  # type: ignore[misc]  # as above
+    """Numba's compiler with a `_Part` to put the code in."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, library or _Part(target.codegen(), "part"), *rest)
 
 
 class _Announcer(event.Listener):
