@@ -27,9 +27,9 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils as untyped
+from numba.core import codegen as untyped_codegen
+from numba.core import compiler as untyped_compiler
 from numba.core import event, types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 from numba.np import arrayobj as untyped_arrays
 from numba.np.numpy_support import from_dtype
@@ -41,6 +41,8 @@ Num = Any  # a scalar inside a kernel, whose exact type Numba infers
 Function = TypeVar("Function", bound=Callable[..., Any])
 cgutils: Any = untyped
 arrayobj: Any = untyped_arrays
+_JITCodeLibrary: Any = untyped_codegen.JITCodeLibrary
+_Compiler: Any = untyped_compiler.Compiler
 _log = logging.getLogger("lser")
 _SECOND_LEVEL = 2  # of cache: it waits for more lines at once than the first, 1.5x measured
 
@@ -192,7 +194,7 @@ def _forgive(kept: Any) -> None:
     kept.load_overload, kept.save_overload = load_overload, save_overload
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
+class _Part(_JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
     """The code of an inner kernel, to be linked into kernels and optimised there.
 
     Numba would optimise it by itself too, with all that it calls, and make machine code of it that
@@ -214,7 +216,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
         return self.serialize_using_bitcode()
 
 
-class _InnerCompiler(Compiler):  # type: ignore[misc]  # as above
+class _InnerCompiler(_Compiler):  # type: ignore[misc]  # as above
     """Numba's compiler with a `_Part` to put the code in."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:

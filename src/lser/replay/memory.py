@@ -286,11 +286,11 @@ class Memory:
     def take(self, block: Given, streams: ArrayLike | None) -> Int64:
         """Take a block in as it was handed over; returns ids."""
         self.settle()
-        rows = self.store.pack(block)
+        rows, plain = self.store.packed(block)
         at, labels, ended = self.store.layout, _NO_LABELS, _NO_ENDS
         if self.follows_sessions:
             labels = stream_labels(streams, len(rows))
-            ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
+            ended = plain[4] | plain[5]
         elif streams is not None:
             stream_labels(streams, len(rows))  # not used, but checked
         return self.insert(Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels))

@@ -44,7 +44,7 @@ class AttentiveReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest."""
-        ids, write = self.store.appending(block.rows)
+        ids, _, write = self.store.appending(block.rows)
         moments = self._moments
         if self.params.features == "standardised":
             moments = moments.after(block.rows)
