@@ -368,6 +368,8 @@ class Memory:
     def _size(self, batch_size: object) -> int:
         if len(self) == 0:
             raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
+        if type(batch_size) is int and batch_size > 0:
+            return batch_size
         return check_count("batch_size", batch_size)
 
     def _check_rowless(self, what: str) -> None:
