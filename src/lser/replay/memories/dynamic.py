@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_count, check_number, check_shape
+from lser.replay.commit import Commit, Step
 from lser.replay.memories.params import DynamicParams
 from lser.replay.memories.prioritized import power, powers
 from lser.replay.memories.zones import RunningQuantile, Zone
-from lser.replay.memory import Arrays, Block, Commit, Memory, Step
+from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Session, Sessions
 from lser.replay.sum_tree import SumTree
 from lser.types import Float32, Float64, Int64

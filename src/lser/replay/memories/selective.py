@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.moments import Moments
+from lser.replay.commit import Step
 from lser.replay.memories.params import DISCOUNT, SelectiveParams
 from lser.replay.memories.places import Neighbours, Places, new_places, place, rerank
-from lser.replay.memory import Arrays, Block, Memory, Step
+from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.rows import name_writes, write_rows
 from lser.replay.sessions import Sessions, discounted_returns
 from lser.replay.store import Store
