@@ -37,11 +37,13 @@ def sketch_rows(sketches: UInt16, slots: Int64, rows: Float32, dim: Num) -> None
     """Keep the first `dim` columns of rows (N, columns) as the sketches in `slots` (N,)."""
     bits = rows.view(np.int32)
     for i in range(len(slots)):
-        for j in range(sketches.shape[1]):
-            number = bits[i, j] if j < dim else np.int32(0)
+        for j in range(dim):
+            number = bits[i, j]
             size = number & 0x7FFFFFFF
-            rounded = ((number + 0x8000) >> 16) & 0xFFFF
-            sketches[slots[i], j] = _UNKNOWN if 0 < size < _TINY else rounded
+            tiny = (size != 0) & (size < _TINY)
+            sketches[slots[i], j] = _UNKNOWN if tiny else ((number + 0x8000) >> 16) & 0xFFFF
+        for j in range(dim, sketches.shape[1]):
+            sketches[slots[i], j] = 0
 
 
 @inner
