@@ -37,13 +37,14 @@ def sketch_rows(sketches: UInt16, slots: Int64, rows: Float32, dim: Num) -> None
     """Keep the first `dim` columns of rows (N, columns) as the sketches in `slots` (N,)."""
     bits = rows.view(np.int32)
     for i in range(len(slots)):
+        slot = slots[i]  # once: a compiler cannot know that no sketch overwrites it
         for j in range(dim):
             number = bits[i, j]
             size = number & 0x7FFFFFFF
             tiny = (size != 0) & (size < _TINY)
-            sketches[slots[i], j] = _UNKNOWN if tiny else ((number + 0x8000) >> 16) & 0xFFFF
+            sketches[slot, j] = _UNKNOWN if tiny else ((number + 0x8000) >> 16) & 0xFFFF
         for j in range(dim, sketches.shape[1]):
-            sketches[slots[i], j] = 0
+            sketches[slot, j] = 0
 
 
 @inner
