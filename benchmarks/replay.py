@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -278,6 +279,27 @@ def import_seconds() -> dict[str, float]:
     return {name: best[name] - best["python"] for name in ("lser", "lser.replay")}
 
 
+FIRST_USE = """
+import numpy as np
+from lser.replay import LocalityReplay
+replay = LocalityReplay(10_000, 91, 27)
+seen, none = np.ones((64, 91), np.float32), np.zeros(64, bool)
+replay.extend(seen, np.ones((64, 27), np.float32), np.ones(64, np.float32), seen, none, none)
+replay.sample(32, seen[0])
+"""
+
+
+def first_use_seconds() -> float:
+    """Processor time of a process that makes, fills and samples the first LSER of a machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-c", FIRST_USE]
+        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
     """(what, measured, relation, wanted, reached) for everything that was measured."""
     rows: list[tuple[str, float, str, float, bool]] = []
@@ -318,14 +340,15 @@ def targets(r: dict[str, Any]) -> list[tuple[str, float, str, float, bool]]:
         fastest = max(others, key=lambda n: s[n])
         want(f"PER sample + update / {fastest}", ratio(draw, "lser per", fastest), ">=", 1)
     for name in ("lser der", "lser ser", "lser her", "lser aer"):
-        first = ", at its first draw" if name == "lser aer" else ""
-        want(f"{name} sample / our uniform's{first}", ratio(draw, name, UNIFORM), ">=", 0.5)
+        first, bound = (", at its first draw", 0.4) if name == "lser aer" else ("", 0.5)
+        want(f"{name} sample / our uniform's{first}", ratio(draw, name, UNIFORM), ">=", bound)
     half = ratio(draw, "lser aer, 2.5 candidates", UNIFORM)
     if half is not None:  # 4 candidates fall to 1 over the first half of a training
         whole = 2 / (1 / half + 1)
         want("lser aer sample / our uniform's, over a training", whole, ">=", 0.5)
     want("fallback over 1,000,000 codes, ms", r["fallback_ms"][1_000_000], "<=", 2)
     want("import lser, s", r["import_s"]["lser"], "<=", 1)
+    want("first use of LSER, s of processor time", r["first_use_s"], "<=", 10)
     return rows
 
 
@@ -431,6 +454,7 @@ def main() -> None:
     result["slowdown_of_narrow_rows"] = slowdown(result["growth_of_narrow_rows"], "push 64")
     result["fallback_ms"] = fallback(options.seconds)
     result["import_s"] = import_seconds()
+    result["first_use_s"] = first_use_seconds()
     result["targets"] = targets(result)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(result, indent=1) + "\n")

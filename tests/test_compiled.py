@@ -84,6 +84,49 @@ def test_a_kernel_is_not_compiled_again_when_other_sources_change(copy):
     assert run(copy, call) == "6.0 0"
 
 
+# a kernel inside of another, which allocates and may raise
+INNER = """
+import numpy as np
+from lser.compiled import inner, kernel
+
+@inner
+def inside(x):
+    if x < 0:
+        raise ValueError("below zero")
+    room = np.full(3, x)
+    return room[0] + room[1]
+
+@inner
+def between(x):
+    return 2 * inside(x)
+
+@kernel
+def first(x):
+    return between(x) + inside(x)
+
+@kernel
+def second(x):
+    return inside(x) + between(x)
+"""
+RAISE = """
+from lser import nested
+try:
+    nested.second(-1.0)
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_kernels_inside_of_kernels_are_cached_and_linked_into_others(copy):
+    (copy / "lser" / "nested.py").write_text(INNER)
+    use = CALL.replace("import caller", "from lser import nested")
+    first, second = (use.replace("caller.twice", f"nested.{k}") for k in ("first", "second"))
+    assert run(copy, first).startswith("18.0 ")
+    assert run(copy, first) == "18.0 0"
+    assert run(copy, second) == "18.0 1", "the inner ones come from the disk"
+    assert run(copy, RAISE) == "below zero"
+
+
 DRAW = """
 import numpy as np
 from numba.core import event

@@ -20,12 +20,15 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from pickle import UnpicklingError
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils as untyped
+from numba.core import codegen as untyped_codegen
+from numba.core import compiler as untyped_compiler
 from numba.core import event, types
 from numba.extending import intrinsic
 from numba.np import arrayobj as untyped_arrays
@@ -38,6 +41,8 @@ Num = Any  # a scalar inside a kernel, whose exact type Numba infers
 Function = TypeVar("Function", bound=Callable[..., Any])
 cgutils: Any = untyped
 arrayobj: Any = untyped_arrays
+_JITCodeLibrary: Any = untyped_codegen.JITCodeLibrary
+_Compiler: Any = untyped_compiler.Compiler
 _log = logging.getLogger("lser")
 _SECOND_LEVEL = 2  # of cache: it waits for more lines at once than the first, 1.5x measured
 
@@ -63,7 +68,9 @@ def relaxed_kernel(function: Function) -> Function:
 
 def inner(function: Function) -> Function:
     """A kernel that only kernels call: it is compiled without what a call from Python takes."""
-    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler
+    )
 
 
 def inlined(function: Function) -> Function:
@@ -185,6 +192,35 @@ def _forgive(kept: Any) -> None:
             _announcer.cached = False
 
     kept.load_overload, kept.save_overload = load_overload, save_overload
+
+
+class _Part(_JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
+    """The code of an inner kernel, to be linked into kernels and optimised there.
+
+    Numba would optimise it by itself too, with all that it calls, and make machine code of it that
+    nobody runs: a third of the time of a first use. There is no environment for it to find Python
+    objects in, which inner kernels do not handle.
+    """
+
+    codegen = SimpleNamespace(set_env=lambda _name, _environment: None)
+
+    def _optimize_final_module(self) -> None:
+        """Whoever links it does."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> Any:
+        """What the cache keeps: there is no machine code."""
+        return self.serialize_using_bitcode()
+
+
+class _InnerCompiler(_Compiler):  # type: ignore[misc]  # as above
+    """Numba's compiler with a `_Part` to put the code in."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, library or _Part(target.codegen(), "part"), *rest)
 
 
 class _Announcer(event.Listener):

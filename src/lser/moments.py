@@ -27,7 +27,7 @@ class Moments:
 
     def after(self, rows: Float32) -> Self:
         """What `add` would make of these statistics, which stay as they are."""
-        moments = type(self)(len(self._mean))
+        moments = type(self).__new__(type(self))
         moments._count, moments._mean = self._count.copy(), self._mean.copy()
         moments._squares = self._squares.copy()
         moments.add(rows)

@@ -5,7 +5,6 @@ and what to do with TD errors, in terms of slots. `Memory` is both for the memor
 package; others need only keep the `Replay` protocol.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -17,13 +16,13 @@ from numpy.typing import ArrayLike
 from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
+from lser.replay.commit import Commit, Rewind, Step
 from lser.replay.forks import survive_forks
 from lser.replay.sessions import stream_labels
 from lser.replay.store import Given, Storage, Store
 from lser.types import Batch, Bool, Float32, Float64, Int64
 
 Arrays = dict[str, Any]
-Step = Callable[[], object]
 _NO_LABELS: Int64 = np.empty(0, np.int64)
 _NO_ENDS: Bool = np.empty(0, np.bool_)
 
@@ -36,39 +35,6 @@ class Block(NamedTuple):
     reward: Float32  # (N,)
     ended: Bool  # (N,) whether the session ends with this step
     streams: Int64  # (N,) who took it
-
-
-class Commit:
-    """The steps that change a memory, in order; each gives the same when it is done twice.
-
-    An exception that a signal handler raises may come between any two of them, or in the middle
-    of one. What is left is then done before the memory is used again.
-    """
-
-    def __init__(self, steps: tuple[Step, ...]) -> None:
-        self._steps = steps
-        self._done = 0
-
-    def __call__(self) -> None:
-        """Do what is left."""
-        while self._done < len(self._steps):
-            self._steps[self._done]()
-            self._done += 1
-
-
-class Rewind:
-    """Takes back what a call has changed that was broken off: the generator, and counts."""
-
-    def __init__(self, memory: "Memory", *names: str) -> None:
-        self._memory = memory
-        self._rng = memory.rng.bit_generator.state
-        self._counts = {name: getattr(memory, name) for name in names}
-
-    def __call__(self) -> None:
-        """Take it back."""
-        self._memory.rng.bit_generator.state = self._rng
-        for name, value in self._counts.items():
-            setattr(self._memory, name, value)
 
 
 class Memory:
@@ -286,11 +252,11 @@ class Memory:
     def take(self, block: Given, streams: ArrayLike | None) -> Int64:
         """Take a block in as it was handed over; returns ids."""
         self.settle()
-        rows = self.store.pack(block)
+        rows, plain = self.store.packed(block)
         at, labels, ended = self.store.layout, _NO_LABELS, _NO_ENDS
         if self.follows_sessions:
             labels = stream_labels(streams, len(rows))
-            ended = (rows[:, at.terminated] + rows[:, at.truncated]) > 0
+            ended = plain[4] | plain[5]
         elif streams is not None:
             stream_labels(streams, len(rows))  # not used, but checked
         return self.insert(Block(rows, rows[:, at.observation], rows[:, at.reward], ended, labels))
@@ -368,6 +334,8 @@ class Memory:
     def _size(self, batch_size: object) -> int:
         if len(self) == 0:
             raise ValueError(f"cannot sample batch_size={batch_size}: the memory is empty")
+        if type(batch_size) is int and batch_size > 0:
+            return batch_size
         return check_count("batch_size", batch_size)
 
     def _check_rowless(self, what: str) -> None:

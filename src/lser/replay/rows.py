@@ -122,6 +122,21 @@ def gather(
 
 
 @kernel
+def name_writes(first: Num, capacity: Num, slots: Int64, ids: Int64) -> None:
+    """The ids (N,) of writes to `slots` (N,), which are numbered from `first` on."""
+    for k in range(len(ids)):
+        ids[k] = (first + k) * capacity + slots[k]
+
+
+@kernel
+def ring_writes(first: Num, capacity: Num, slots: Int64, ids: Int64) -> None:
+    """The slots and ids (N,) of writes over the oldest, which are numbered from `first` on."""
+    for k in range(len(ids)):
+        slots[k] = (first + k) % capacity
+        ids[k] = (first + k) * capacity + slots[k]
+
+
+@kernel
 def empty_slots(held: Int64, counts: Int64, slots: Int64) -> None:
     """Forget what `slots` hold, and count: one call, so that nothing comes between."""
     for k in range(len(slots)):

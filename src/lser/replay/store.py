@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, NoReturn, Self, TypeGuard
+from typing import Any, Literal, NoReturn, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
 from lser.files import State
 from lser.replay.mapped import map_rows
-from lser.replay.rows import LARGEST, Layout, empty_slots, gather, pack, write_rows
+from lser.replay.rows import (
+    LARGEST,
+    Layout,
+    empty_slots,
+    gather,
+    name_writes,
+    pack,
+    ring_writes,
+    write_rows,
+)
 from lser.types import Batch, Bool, Float32, Int64
 
 Storage = Literal["memory", "memmap", "none"]
@@ -21,6 +30,7 @@ Write = Callable[[], None]  # changes the store all at once
 Given = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]
 _PART = 1 << 16  # rows
+_FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
 class Store:
@@ -67,11 +77,13 @@ class Store:
 
     def plain(self, block: Given) -> Plain:
         """A block as arrays of the right types and shapes; whether all is finite is not checked."""
-        try:
-            s, a, r, t = map(plain_floats, block[:4])
-            ends, cut = map(plain_flags, block[4:])
-        except (TypeError, ValueError):
-            return self.checked(block)
+        arrays: Any = block
+        if not _are_plain(*arrays):
+            try:
+                arrays = (*map(plain_floats, block[:4]), *map(plain_flags, block[4:]))
+            except (TypeError, ValueError):
+                return self.checked(block)
+        s, a, r, t, ends, cut = arrays
         n = len(r) if r.ndim else -1
         if (
             s.shape == t.shape == (n, self.observation_dim)
@@ -83,11 +95,15 @@ class Store:
 
     def pack(self, block: Given) -> Float32:
         """Check a block of N transitions and lay it out as packed rows, (N, width)."""
+        return self.packed(block)[0]
+
+    def packed(self, block: Given) -> tuple[Float32, Plain]:
+        """What `pack` returns, and the block as arrays."""
         plain = self.plain(block)
         rows = np.empty((len(plain[2]), self.layout.width), np.float32)
         if not pack(*plain, rows):
             self.refuse(block)
-        return rows
+        return rows, plain
 
     def checked(self, block: Given) -> Plain:
         """`plain`, argument by argument: slower, but its errors say which one is wrong."""
@@ -116,27 +132,32 @@ class Store:
 
     def putting(self, slots: Int64, rows: Float32) -> tuple[Int64, Write]:
         """What `put` would return, and what does it: at once, and the same when done twice."""
-        ids: Int64 = np.arange(self.written, self.written + len(rows)) * self.capacity + slots
-        fresh = len(np.unique(slots[self.ids[slots] < 0]))
-        return ids, self._writing(slots, rows, ids, len(self) + fresh, self.written + len(rows))
+        ids, written = np.empty(len(rows), np.int64), self.written
+        name_writes(written, self.capacity, slots, ids)
+        empty = slots[self.ids[slots] < 0]
+        held = len(self) + (len(np.unique(empty)) if len(empty) else 0)
+        return ids, self._writing(slots, rows, ids, held, written + len(rows))
 
     def append(self, rows: Float32) -> Int64:
         """Write packed rows in ring order, over the oldest; returns their ids.
 
         A block larger than the capacity leaves its last `capacity` rows.
         """
-        ids, write = self.appending(rows)
+        ids, _, write = self.appending(rows)
         write()
         return ids
 
-    def appending(self, rows: Float32) -> tuple[Int64, Write]:
-        """What `append` would return, and what does it: at once, and the same when done twice."""
-        writes = np.arange(self.written, self.written + len(rows))
-        slots = writes % self.capacity
-        ids: Int64 = writes * self.capacity + slots
-        keep, written = np.s_[-self.capacity :], self.written + len(rows)
+    def appending(self, rows: Float32) -> tuple[Int64, Int64, Write]:
+        """What `append` would return, the slots of what stays, and what does it, as `putting`."""
+        first, count = self.written, len(rows)
+        slots, ids = np.empty(count, np.int64), np.empty(count, np.int64)
+        ring_writes(first, self.capacity, slots, ids)
+        kept, written = ids, first + count
+        if count > self.capacity:
+            last = np.s_[-self.capacity :]
+            slots, rows, kept = slots[last], rows[last], ids[last]
         held = min(written, self.capacity)
-        return ids, self._writing(slots[keep], rows[keep], ids[keep], held, written)
+        return ids, slots, self._writing(slots, rows, kept, held, written)
 
     def _writing(self, slots: Int64, rows: Float32, ids: Int64, held: int, written: int) -> Write:
         arrays = (self.rows, self.ids, self.counts, slots, np.ascontiguousarray(rows), ids)
@@ -220,6 +241,24 @@ class Store:
         if path is None:
             raise ValueError("path=None: storage='memmap' needs the path of a new file")
         return map_rows(self, path, shape, reopen=reopen)
+
+
+def _are_plain(s: Any, a: Any, r: Any, t: Any, ends: Any, cut: Any) -> bool:
+    """Whether a block is arrays as kernels take them, in one expression: each call costs."""
+    try:
+        return (
+            s.dtype is a.dtype is r.dtype is t.dtype is _FLOAT32
+            and ends.dtype is cut.dtype is _BOOL
+            and s.flags.carray
+            and a.flags.carray
+            and r.flags.carray
+            and t.flags.carray
+            and ends.flags.carray
+            and cut.flags.carray
+            and type(s) is type(a) is type(r) is type(t) is type(ends) is type(cut) is np.ndarray
+        )
+    except AttributeError:
+        return False
 
 
 def _most_common_length(*arrays: ArrayLike) -> int:

@@ -4,8 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from lser.compiled import kernel
 from lser.random import below
 from lser.replay import AttentiveReplay
+from lser.replay.memories.attention import cosine as of_cosine
+from lser.replay.memories.attention import features_of
+from lser.replay.memories.sketch import bound, new_sketches, sketch_rows
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 # Few values, so that rows repeat, lie in one line, have no direction, or differ in the last bits.
@@ -76,6 +80,88 @@ def test_the_choice_is_that_of_brute_force_whatever_the_observations(data, dim, 
     assert (np.bincount(ours, None, 24) <= np.bincount(drawn, None, 24)).all()
     chosen = np.sort(cosine(held[ours], query.astype(np.float64)))[::-1]
     assert chosen == pytest.approx(best, rel=0, abs=1e-12)
+
+
+@kernel
+def judged(rows, stored, count, mean, squares, query, seed, candidates, slots):
+    """`attend` without sketches: the cosines of all candidates, from their rows."""
+    state, drawn = np.full(1, seed, np.uint64), np.empty(candidates, np.int64)
+    shift, scale, direction = features_of(count[0], mean, squares, query)
+    cosines = np.empty(candidates)
+    for i in range(candidates):
+        drawn[i] = below(state, stored)
+        found = of_cosine(rows[drawn[i]], shift, scale, direction)
+        cosines[i] = found if abs(found) <= 2.0 else 0.0
+    least = np.partition(cosines, candidates - len(slots))[candidates - len(slots)]
+    ties = len(slots) - np.sum(cosines > least)
+    kept = 0
+    for i in range(candidates):
+        tied = cosines[i] == least and ties > 0
+        if cosines[i] > least or tied:
+            slots[kept] = drawn[i]
+            kept += 1
+            ties -= tied
+
+
+def observations(name, rng, dim):
+    """400 observations of a kind that may be hard on a sketch."""
+    x = rng.standard_normal((400, dim))
+    match name:
+        case "one-hot":
+            x = np.eye(dim)[rng.integers(dim, size=400)]
+        case "constant":
+            x[:] = 3.0
+        case "huge":
+            x *= 1e37
+        case "tiny":
+            x *= 1e-40
+        case "far away":
+            x += 1e4
+        case "mixed scales":
+            x *= 10.0 ** rng.integers(-20, 20, dim)
+        case "rows of mixed scales":
+            x *= 10.0 ** rng.integers(-30, 30, (400, 1))
+        case "almost equal":
+            x = 1 + 1e-6 * x
+    return x.astype(np.float32)
+
+
+KINDS = ("normal", "one-hot", "constant", "huge", "tiny", "far away", "mixed scales")
+
+
+@pytest.mark.parametrize("features", ["raw", "standardised"])
+@pytest.mark.parametrize("name", [*KINDS, "rows of mixed scales", "almost equal"])
+def test_sketches_never_decide_what_is_drawn(name, features):
+    rng = np.random.default_rng(2)
+    for dim in (1, 7, 32, 91):
+        rows = observations(name, rng, dim)
+        replay = AttentiveReplay(400, dim, 1, features=features)
+        zero, flags = np.zeros((400, 1)), np.zeros(400, dtype=bool)
+        replay.extend(rows, zero, zero[:, 0], rows, flags, flags)
+        generator = np.random.default_rng(0)
+        for query in rows[:12]:
+            seed = generator.bit_generator.random_raw() >> 1
+            size = int(rng.integers(1, 40))
+            slots = np.empty(size, np.int64)
+            parts = replay._moments.parts
+            judged(replay.store.rows, 400, *parts, query, seed, 4 * size, slots)
+            assert (replay.sample(size, query).ids % 400).tolist() == slots.tolist()
+
+
+def test_sketches_spare_most_rows():
+    """The bounds hold the cosine, and are narrow."""
+    rng = np.random.default_rng(2)
+    rows = observations("normal", rng, 91)
+    sketches, slots = new_sketches(400, 91), np.arange(400)
+    sketch_rows(sketches, slots, rows, 91)
+    assert sketches.ctypes.data % 64 == 0
+    low, high = np.empty((2, 400), np.float32)
+    one, direction = np.ones(91), rows[0] / np.linalg.norm(rows[0].astype(np.float64))
+    bound(sketches, slots, 0 * one, one, direction, low, high)
+    right = cosine(rows.astype(np.float64), direction)
+    assert (low <= right).all()
+    assert (right <= high).all()
+    assert (high - low).max() < 0.01
 
 
 def test_candidates_that_differ_in_the_fifth_digit_are_told_apart():

@@ -14,8 +14,11 @@ from lser.moments import Moments
 from lser.replay.memories.attention import attend
 from lser.replay.memories.params import ANNEAL, AttentiveParams
 from lser.replay.memories.prioritized import annealed
+from lser.replay.memories.sketch import new_sketches, sketch_rows
 from lser.replay.memory import Arrays, Block, Memory
 from lser.types import Float32, Int64
+
+_PART = 1 << 16  # rows
 
 
 class AttentiveReplay(Memory):
@@ -34,6 +37,7 @@ class AttentiveReplay(Memory):
     def begin(self) -> None:
         """No statistics yet."""
         self._moments = Moments(self.store.observation_dim)
+        self._sketches = new_sketches(self.capacity, self.store.observation_dim)
         self.draws = 0
 
     @property
@@ -44,12 +48,19 @@ class AttentiveReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest."""
-        ids, write = self.store.appending(block.rows)
+        ids, slots, write = self.store.appending(block.rows)
         moments = self._moments
         if self.params.features == "standardised":
             moments = moments.after(block.rows)
-        self.commit(write, partial(setattr, self, "_moments", moments))
+        self.commit(
+            write,
+            partial(self._sketch, slots, block.rows[-self.capacity :]),
+            partial(setattr, self, "_moments", moments),
+        )
         return ids
+
+    def _sketch(self, slots: Int64, rows: Float32) -> None:
+        sketch_rows(self._sketches, slots, rows, self.store.observation_dim)
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Those most similar to `query` of a uniform draw."""
@@ -61,9 +72,12 @@ class AttentiveReplay(Memory):
         drawn = size if target is None else max(round(factor * size), size)
         if target is None or drawn == size:
             return self.rng.integers(len(self), size=size), None
-        state = np.array([self.rng.bit_generator.random_raw() >> 1], np.uint64)
+        seed = self.rng.bit_generator.random_raw() >> 1
         slots = np.empty(size, np.int64)
-        attend(self.store.rows, len(self), *self._moments.parts, target, state, drawn, slots)
+        attend(
+            self.store.rows, self._sketches, len(self), *self._moments.parts, target,
+            seed, drawn, slots,
+        )  # fmt: skip
         return slots, None
 
     def own_stats(self) -> dict[str, float]:
@@ -78,3 +92,6 @@ class AttentiveReplay(Memory):
         """Continue from `own_state()`."""
         self.draws = check_count("draws", own["draws"], low=0)
         self._moments = Moments.from_arrays(arrays, self.store.observation_dim)
+        for first in range(0, len(self), _PART):  # rows in a file need not fit into memory
+            slots = np.arange(first, min(first + _PART, len(self)))
+            self._sketch(slots, np.array(self.store.rows[first : first + len(slots)]))

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_count, check_number, check_shape
+from lser.replay.commit import Commit, Step
 from lser.replay.memories.params import DynamicParams
-from lser.replay.memories.prioritized import powers
+from lser.replay.memories.prioritized import power, powers
 from lser.replay.memories.zones import RunningQuantile, Zone
-from lser.replay.memory import Arrays, Block, Commit, Memory, Step
+from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Session, Sessions
 from lser.replay.sum_tree import SumTree
 from lser.types import Float32, Float64, Int64
@@ -79,10 +80,8 @@ class DynamicReplay(Memory):
         self.commit(*steps, *(_Closing(self, session) for session in over))
         return ids
 
-    def _newest(self) -> Float64 | float:
-        return (
-            powers(np.array(self._largest), self.params.alpha) if self.params.prioritized else 1.0
-        )
+    def _newest(self) -> float:
+        return power(self._largest, self.params.alpha) if self.params.prioritized else 1.0
 
     def _entering(self, session: Session, score: float) -> list[Float32]:
         """The pool after a session, which enters it if it was successful."""

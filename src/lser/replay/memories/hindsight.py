@@ -16,6 +16,7 @@ from lser.replay.memories.links import (
     STEP,
     Links,
     RewardClasses,
+    aimless,
     classify,
     link,
     new_classes,
@@ -58,6 +59,7 @@ class HindsightReplay(Memory):
         scale = 1.0 / np.abs(goals).max() if p.goal_scale is None else p.goal_scale
         self.goals: Float32 = goals.astype(np.float32)
         self.shown: Float32 = (goals * scale).astype(np.float32)
+        self._near = 1e-3 * float(np.abs(self.shown).max())
         self._links = new_links(1 if p.balanced else self.capacity)
         self._tails = Tails(self.capacity)
         self._classes = new_classes(self.capacity if p.balanced else 1)
@@ -65,26 +67,25 @@ class HindsightReplay(Memory):
     def insert(self, block: Block) -> Int64:
         """Over the oldest; each step is linked to the one before it in its session."""
         if not self.params.balanced:
-            self._check_shown(block.observation[:, -1])
-        ids, write = self.store.appending(block.rows)
+            self._check_shown(block.rows)
+        ids, slots, write = self.store.appending(block.rows)
         ran = np.zeros(1, np.int64)
         if self.params.balanced:
-            slots, positive = ids % self.capacity, block.reward > 0
-            kept = np.s_[-self.capacity :]
-            self.commit(write, partial(classify, self._classes, slots[kept], positive[kept], ran))
+            positive = block.reward[-self.capacity :] > 0
+            self.commit(write, partial(classify, self._classes, slots, positive, ran))
             return ids
         writes = ids // self.capacity
         previous, change = self._tails.following(block.streams, writes, block.ended)
         self.commit(write, partial(link, self._links, writes, previous, ran), change)
         return ids
 
-    def _check_shown(self, shown: Float32) -> None:
-        near = np.abs(shown[:, None] - self.shown).min(axis=1, initial=np.inf)
-        wrong = near > 1e-3 * np.abs(self.shown).max()
-        if wrong.any():
+    def _check_shown(self, rows: Float32) -> None:
+        last = self.store.observation_dim - 1
+        wrong = aimless(rows, last, self.shown, self._near)
+        if wrong >= 0:
             raise ValueError(
                 f"observation's last component must be a goal times goal_scale, one of "
-                f"{self.shown.tolist()}, got {shown[wrong][0]}"
+                f"{self.shown.tolist()}, got {rows[wrong, last]}"
             )
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:

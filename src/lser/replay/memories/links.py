@@ -73,6 +73,18 @@ def link(links: Links, ids: Int64, previous: Int64, ran: Int64) -> None:
 
 
 @kernel
+def aimless(rows: Float32, column: int, shown: Float32, near: float) -> int:
+    """The first row whose number in a column is not `near` one of `shown`, or -1."""
+    for i in range(len(rows)):
+        least = np.inf
+        for j in range(len(shown)):
+            least = min(least, abs(rows[i, column] - shown[j]))
+        if least > near:
+            return i
+    return -1
+
+
+@kernel
 def later(steps: Int64, length: Int64, slots: Int64, points: Float64, out: Int64) -> None:
     """For each slot (b,) one of its and the later steps' slots, by uniform points of [0, 1).
 

@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from lser.checks import as_floats, check_choice, check_fraction
 from lser.compiled import UInt32
 from lser.files import State
+from lser.replay.commit import Step
 from lser.replay.index import calls
 from lser.replay.index.controls import ConstantCode, RandomCode, ShuffledCode
 from lser.replay.index.drawing import ANY_CODE
 from lser.replay.index.encoders import E2LSH, Encoder, SimHash
 from lser.replay.index.index import BucketIndex, Newcomers, Rules
 from lser.replay.memories.params import DISCOUNT, LocalityParams
-from lser.replay.memory import Arrays, Block, Memory, Step
+from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Returns, stream_labels
 from lser.replay.store import Given, Storage
 from lser.types import Batch, Bool, Float32, Int64

@@ -3,7 +3,7 @@
 The proportional variant of Schaul et al. (2015), https://arxiv.org/abs/1511.05952.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,8 @@ class PrioritizedReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest, with the largest priority seen."""
-        ids, write = self.store.appending(block.rows)
-        slots = ids[-self.capacity :] % self.capacity
-        self.commit(
-            write, self.tree.setting(slots, powers(np.array(self.largest), self.params.alpha))
-        )
+        ids, slots, write = self.store.appending(block.rows)
+        self.commit(write, self.tree.setting(slots, power(self.largest, self.params.alpha)))
         return ids
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
@@ -87,6 +84,12 @@ def powers(priority: Float64, alpha: float) -> Float64:
     """Priorities to a power, at most so large that a sum of many is still a number."""
     with np.errstate(over="ignore"):
         return np.minimum(priority**alpha, LARGEST)
+
+
+@lru_cache
+def power(priority: float, alpha: float) -> float:
+    """`powers` of one priority, that of newcomers, which seldom changes."""
+    return float(powers(np.array(priority), alpha))
 
 
 def annealed(start: float, end: float, draws: int, over: int) -> float:

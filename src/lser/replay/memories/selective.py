@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.moments import Moments
+from lser.replay.commit import Step
 from lser.replay.memories.params import DISCOUNT, SelectiveParams
 from lser.replay.memories.places import Neighbours, Places, new_places, place, rerank
-from lser.replay.memory import Arrays, Block, Memory, Step
-from lser.replay.rows import write_rows
+from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.rows import name_writes, write_rows
 from lser.replay.sessions import Sessions, discounted_returns
 from lser.replay.store import Store
 from lser.types import Float32, Float64, Int64
+
+_NO_SCALE: Float64 = np.empty(0)
 
 
 class SelectiveReplay(Memory):
@@ -81,12 +84,13 @@ class SelectiveReplay(Memory):
         key = self.rng.random(count)
         coverage = p.strategy == "coverage"
         probes = self.rng.random((count, p.probes)) if coverage else np.empty((count, 0))
-        near = Neighbours(self.store.rows, moments.scale, p.radius, probes)
+        scale = moments.scale if coverage else _NO_SCALE
+        near = Neighbours(self.store.rows, scale, p.radius, probes)
         slots, ran = np.empty(count, dtype=np.int64), np.zeros(1, np.int64)
         store, places = self.store, self.places
 
         def write() -> None:
-            ids[:] = np.arange(written, written + count) * store.capacity + slots
+            name_writes(written, store.capacity, slots, ids)
             arrays = (store.rows, store.ids, store.counts, slots, rows, ids)
             write_rows(*arrays, int(places.counts[0]), written + count)
 
