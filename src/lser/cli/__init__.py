@@ -104,5 +104,7 @@ def _overview() -> str:
 
 
 def _error(message: str) -> int:
-    print(f"lser: error: {message}", file=sys.stderr)
+    from lser.cli.words import plain
+
+    print(f"lser: error: {plain(message)}", file=sys.stderr)
     return 2

@@ -38,7 +38,7 @@ class RunDisplay:
         if self._console.is_terminal:
             self._bar = Progress(
                 BarColumn(bar_width=8),
-                TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True)),
+                TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True), markup=False),
                 console=self._console,
             )
             self._task = self._bar.add_task("", total=1, words="")

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from lser.cli.words import plain
+
 
 def evaluate_log(argv: list[str]) -> int:
     """Estimate policies from a log."""
@@ -58,5 +60,5 @@ def _evaluate_log(
             for e in (result.ips, result.snips, result.doubly_robust)
         ]
         numbers = f"{result.pages:>8,}{result.effective:>11,.0f}{result.logged:>9.4f}"
-        print(f"{name:<18}{numbers}{''.join(f'{cell:>17}' for cell in cells)}")
+        print(f"{plain(name):<18}{numbers}{''.join(f'{cell:>17}' for cell in cells)}")
     return 0

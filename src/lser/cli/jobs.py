@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lser.cli.live import Watch
+from lser.cli.words import plain
 from lser.experiments import records
 from lser.experiments.experiment import from_json
 from lser.experiments.ready import check
@@ -30,7 +31,7 @@ def run_jobs(jobs: Sequence[Job], pool: Map) -> int:
 
 def _tell(failed: Sequence[Job]) -> None:
     for job in failed[:MOST_ERRORS]:
-        print(f"\nfailed: {job.folder}\n{why(job)}", file=sys.stderr)
+        print(plain(f"\nfailed: {job.folder}\n{why(job)}"), file=sys.stderr)
     if len(failed) > MOST_ERRORS:
         print(f"\nand {len(failed) - MOST_ERRORS} more failed: see lser runs", file=sys.stderr)
 

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from lser.cli.display import LINE_SECONDS, left, scores
+from lser.cli.words import plain, quoted
 from lser.experiments import progress, records
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -50,10 +51,10 @@ def _lines(record: Path, every: float) -> None:
     shown = None
     while records.load(record).status == "running":
         if shown is None or time.monotonic() - shown >= LINE_SECONDS:
-            print(where(record), flush=True)
+            print(plain(where(record)), flush=True)
             shown = time.monotonic()
         time.sleep(every)
-    print(f"{records.load(record).status}: {where(record)}", flush=True)
+    print(plain(f"{records.load(record).status}: {where(record)}"), flush=True)
 
 
 def view(folder: Path) -> Group:
@@ -61,8 +62,8 @@ def view(folder: Path) -> Group:
     record = records.load(folder)
     title = f"{record.simulator} / {record.label} / seed {record.seed}: {record.status}"
     values = [line["metric"] for line in record.curve]
-    curve = Text(f"{record.metric} {spark(values)}")
-    parts = [Text(title, style="bold"), Text(where(folder)), curve]
+    curve = Text(plain(f"{record.metric} {spark(values)}"))
+    parts = [Text(plain(title), style="bold"), Text(plain(where(folder))), curve]
     if record.curve and (critic := values_of(record.curve[-1])):
         parts.append(critic)
     return Group(*parts)
@@ -94,7 +95,9 @@ def where(folder: Path) -> str:
     done = f"{now['sessions']:,}/{now['of']:,} sessions, {scores(now)}"
     if record.status == "running":
         return f"{done}, {left(now['left'])}"
-    return f"{done}; go on with: lser resume {folder}" if record.status != "failed" else done
+    return (
+        f"{done}; go on with: lser resume {quoted(folder)}" if record.status != "failed" else done
+    )
 
 
 def spark(values: list[float], width: int = 40) -> str:

@@ -12,6 +12,11 @@ if TYPE_CHECKING:  # training loads torch, which watchers do without
     from lser.training import Step
 
 PROGRESS = "progress.json"
+MOST_BYTES = 1 << 16  # of the file: many times what is written
+COUNTED = ("sessions", "of", "steps_per_second", "left")  # finite, and of a sensible size
+UNKNOWN = ("evaluation", "left")  # may be null
+NUMBERS = (*COUNTED, "so_far", "evaluation")
+MOST = 1e15
 
 
 class Status(NamedTuple):
@@ -65,9 +70,24 @@ def summary(status: Status) -> dict[str, Any]:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The progress last left in `folder`, if any."""
+    """The progress last left in `folder`, if any; what is none is taken for none."""
+    path = folder / PROGRESS
     try:
-        value: dict[str, Any] = json.loads((folder / PROGRESS).read_text())
-    except (OSError, ValueError):
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        value = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
         return None
-    return value
+    return value if _whole(value) else None
+
+
+def _whole(value: Any) -> bool:
+    """Whether it has every number that is shown or reckoned with."""
+    if not isinstance(value, dict) or not isinstance(value.get("metric"), str):
+        return False
+    names = [name for name in NUMBERS if value.get(name, 0) is not None or name not in UNKNOWN]
+    numbers: list[Any] = [value.get(name) for name in names]
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        return False
+    counts = [number for name, number in zip(names, numbers, strict=True) if name in COUNTED]
+    return all(abs(n) < MOST for n in counts) and value["of"] > 0
