@@ -88,7 +88,7 @@ def test_the_live_table_and_failures(text, tmp_path, capsys):
 
     console = Console(width=80)
     console.print(table([Row(text, 0, 1, "–", None)]))
-    _tell([Job({}, str(write(tmp_path / "one", text, "failed")), "")])
+    _tell([Job({}, str(write(tmp_path / "one", text, "failed")), "")], {})
     found = capsys.readouterr()
     assert controls(found.out + found.err) == set()
     assert plain(text) in found.out

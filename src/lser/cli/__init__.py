@@ -84,7 +84,9 @@ def _narrow_help() -> Iterator[None]:
 
 
 def _filled(line: str, width: int, indent: str) -> str:
-    return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _overview() -> str:
@@ -106,5 +108,9 @@ def _overview() -> str:
 def _error(message: str) -> int:
     from lser.cli.words import plain
 
-    print(f"lser: error: {plain(message)}", file=sys.stderr)
+    text = plain(f"lser: error: {message}")
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(_filled(line, width, "") for line in text.splitlines())
+    print(text, file=sys.stderr)
     return 2

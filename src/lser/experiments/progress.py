@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,10 @@ if TYPE_CHECKING:  # training loads torch, which watchers do without
 PROGRESS = "progress.json"
 MOST_BYTES = 1 << 16  # of the file: many times what is written
 COUNTED = ("sessions", "of", "steps_per_second", "left")  # finite, and of a sensible size
-UNKNOWN = ("evaluation", "left")  # may be null
 NUMBERS = (*COUNTED, "so_far", "evaluation")
+LACKING = {
+    "metric": "score", "so_far": nan, "steps_per_second": 0.0, "evaluation": None, "left": None,
+}  # fmt: skip
 MOST = 1e15
 
 
@@ -75,17 +78,18 @@ def read(folder: Path) -> dict[str, Any] | None:
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
-        value = json.loads(path.read_text())
+        found = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError):
         return None
+    value = {**LACKING, **found} if isinstance(found, dict) else {}
     return value if _whole(value) else None
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: dict[str, Any]) -> bool:
     """Whether it has every number that is shown or reckoned with."""
-    if not isinstance(value, dict) or not isinstance(value.get("metric"), str):
+    if not isinstance(value.get("metric"), str):
         return False
-    names = [name for name in NUMBERS if value.get(name, 0) is not None or name not in UNKNOWN]
+    names = [n for n in NUMBERS if value.get(n) is not None or LACKING.get(n, 0) is not None]
     numbers: list[Any] = [value.get(name) for name in names]
     if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
         return False
