@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from lser.cli.policy import _table
 from lser.cli.words import plain, quoted
 from lser.experiments import progress
 from lser.experiments.study import Job
+from lser.training import checkpoint
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "files" / "4"
 
 TITLE = "\x1b]0;owned\x07"  # sets the title of a terminal
 TEXTS = ("\x1b[31mred", f"a{TITLE}b", "back\rward\x08s", "\x9b31m", "[red]x[/red] [/]", ":smile:")
@@ -122,3 +126,44 @@ def test_progress_that_is_none_is_none(content, tmp_path, capsys):
     assert progress.read(folder) is None
     assert main(["watch", str(folder), "--once"]) == 0
     assert "no progress yet" in capsys.readouterr().out
+
+
+def swapped(tmp_path: Path) -> Path:
+    """A record whose agent and checkpoint are files of something else, whole as they are."""
+    folder = tmp_path / "record"
+    shutil.copytree(GOLDEN / "record", folder)
+    for name in ("agent/000000000000.lser", "checkpoints/000000000001.lser"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        checkpoint.save((folder / name).parent, int(Path(name).stem), {"agent": {"other": 1}})
+    return folder
+
+
+def test_contents_of_another_kind_are_refused_by_the_name_of_their_file(tmp_path, capsys):
+    folder = swapped(tmp_path)
+    for words in (["evaluate", str(folder), "--sessions", "2"], ["inspect", str(folder)]):
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert str(folder) in error
+        assert "does not hold what is expected there" in error
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({**meta, "status": "stopped"}))
+    (folder / "final.json").unlink(missing_ok=True)
+    assert main(["resume", str(folder)]) == 2
+    assert f"{folder}/checkpoints does not hold what is expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("log.csv", b"\xb4\xff"),
+        ("log.csv", b"o0,a0,reward\n"),
+        ("log.csv", b"o0,o1,a0,reward\n1,2\n"),
+        ("log.npz", b"PK\x03\x04 not a zip"),
+        ("log.npz", b""),
+        ("log.npz", b"\x93NUMPY"),
+    ],
+)
+def test_a_log_that_is_none_is_refused_by_its_name(name, content, tmp_path, capsys):
+    (tmp_path / name).write_bytes(content)
+    assert main(["inspect", str(tmp_path / name)]) == 2
+    assert name in capsys.readouterr().err

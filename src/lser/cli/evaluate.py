@@ -9,6 +9,7 @@ import tyro
 
 from lser.experiments import records
 from lser.experiments.experiment import from_json
+from lser.files import taken_from
 from lser.report.closing import fill
 
 
@@ -54,7 +55,8 @@ def _evaluate(
         raise ValueError(f"{record} holds no trained agent; is the run finished?")
     env = make_env(experiment, min(sessions, 256), evaluation=True)
     agent = build_agent(experiment, env, seed=0)
-    agent.load_state_dict(state)
+    with taken_from(record / AGENT):
+        agent.load_state_dict(state)
     result = score(agent, env, sessions=sessions, seed=seed)
     name = metric_of(env).name
     share, scale = math.nan, ""

@@ -9,6 +9,7 @@ import tyro
 from rich.table import Table
 
 from lser.cli.display import stdout
+from lser.files import taken_from
 from lser.types import Float32
 
 
@@ -80,13 +81,22 @@ def read(path: Path) -> Log:
     if path.is_dir():
         return _from_run(path)
     if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            return _checked(path, dict(arrays))
+        with taken_from(path):
+            return _checked(path, _arrays(path))
     if path.suffix == ".csv":
-        return _from_csv(path)
+        with taken_from(path):
+            return _from_csv(path)
     from lser.replay import load_replay
 
     return _held(load_replay(path))
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            return dict(arrays)
+    except ValueError as error:
+        raise ValueError(f"{path} is no file of arrays: {error}") from None
 
 
 def _held(replay: Any) -> Log:
@@ -115,17 +125,20 @@ def _from_run(folder: Path) -> Log:
             "stopped, or a memory that was saved"
         )
     kind = MEMORIES[records.load(folder).memory].load()
-    saved = tree["replay"]
-    return _held(kind.from_state(State(_json.loads(saved["config"]), saved["arrays"])))
+    with taken_from(folder / CHECKPOINTS):
+        saved = tree["replay"]
+        return _held(kind.from_state(State(_json.loads(saved["config"]), saved["arrays"])))
 
 
 def _from_csv(path: Path) -> Log:
     head, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
     names = [name.strip() for name in head.split(",")]
     try:
-        table = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32)
+        table = np.loadtxt(lines or ["nan"], delimiter=",", ndmin=2, dtype=np.float32)
     except ValueError as error:
         raise ValueError(f"{path} is no table of numbers: {error}") from None
+    if not lines or table.shape[1] != len(names):
+        raise ValueError(f"{path} has no rows, or not as many columns as its first line names")
     of = {part: [k for k, name in enumerate(names) if _is(part, name)] for part in ("o", "a")}
     if "reward" not in names or not of["o"] or not of["a"]:
         raise ValueError(f"{path} needs columns o0, o1, ..., a0, a1, ... and reward, got {names}")
