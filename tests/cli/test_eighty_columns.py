@@ -48,3 +48,22 @@ def test_estimates_from_a_log_fit():
     lines = words("lser-steady-1234", found).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1] == "  IPS 0.1235 ± 0.0123   SNIPS 0.1235 ± 0.0123   DR refused"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [
+        (["demo", "--sessions", "12", "--seeds", "2", "--out", "d"], 12),
+        (["compare", "lser-steady", "uniform", "--sessions", "12", "--seeds", "2"], 4),
+        (["study", "exploration", "--scale", "quick", "--seeds", "1", "--only", "bazaar"], 2),
+    ],
+)
+def test_many_runs_end_at_all_of_them_with_a_table_that_fits(command, runs, tmp_path, monkeypatch):
+    found = read(tmp_path, monkeypatch, *command)
+    text = "\n".join(found.lines)
+    assert found.code == 0
+    assert "0 running, 0 waiting, 100%" in text
+    assert f"{runs} done" in text or command[0] == "study"
+    assert "final CTR" in text
+    assert "left" not in text.split("100%")[1].split("\n")[0]
