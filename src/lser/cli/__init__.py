@@ -37,7 +37,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())
         return 0
@@ -57,10 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _narrow_help() if {"-h", "--help"} & set(rest) else nullcontext():
             code: int = command(rest)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        raise
     except (ValueError, MemoryError, OSError, WeightsError) as error:
         return _error(str(error))
     except KeyboardInterrupt:

@@ -16,10 +16,18 @@ BAR_SECONDS = 0.2
 PLAIN_WIDTH = 160  # of tables that go to a file or a pipe
 
 
+class Results(Console):
+    """A console whose reader may leave early, as head does."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to `lser.cli.main`, for which that is no failure; rich exits with 1."""
+        raise BrokenPipeError
+
+
 def stdout() -> Console:
     """A console for results: as wide as the terminal, or wide enough where there is none."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
+    console = Results()
+    return console if console.is_terminal else Results(width=PLAIN_WIDTH)
 
 
 class RunDisplay:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from lser.cli.display import LINE_SECONDS, left, scores
+from lser.cli.display import LINE_SECONDS, Results, left, scores
 from lser.cli.words import plain, quoted
 from lser.experiments import progress, records
 
@@ -33,7 +33,7 @@ def _watch(
         every: Seconds between looks.
         once: Look once and stop.
     """
-    console = Console()
+    console = Results()
     if once:
         console.print(view(record))
     elif console.is_terminal:
