@@ -61,12 +61,12 @@ def one_command(data: bytes) -> None:
         words[0] = list(COMMANDS)[zlib.crc32(text) % len(COMMANDS)]
     words += ["--no-such-option"] if words[0] in IDLE else []
     words += SLOW if words[0] == "evaluate" and "--log" not in text.decode("latin1") else ()
-    with _nothing_long(), contextlib.suppress(SystemExit):
+    with nothing_long(), contextlib.suppress(SystemExit):
         assert main(words) in (0, 1, 2, 130)
 
 
 @contextlib.contextmanager
-def _nothing_long() -> Iterator[None]:
+def nothing_long() -> Iterator[None]:
     """No run, no drawing, no network."""
     answer = mock.patch("lser.cli.policy._ask", side_effect=_answer)
     with contextlib.ExitStack() as stack:

@@ -5,7 +5,9 @@ is an exception that is no clear refusal, a crash of the interpreter, a hang or 
 input stays in the folder of --out, and ``python -m drill.guided TARGET INPUT...`` runs it again.
 
 The first half hour had 96,822 executions (files 44,021, records 12,201, packed records 20,236,
-commands 20,364) on one busy core, and no finding.
+commands 20,364) on one busy core, and no finding. These commands were refused for the most part
+before they read anything; over a real run folder (`drill.commands`) the first inputs found agents
+and checkpoints of another kind that ended in tracebacks, and 2,607 executions found no more.
 """
 
 import argparse
