@@ -5,11 +5,14 @@ is an exception that is no clear refusal, a crash of the interpreter, a hang or 
 input stays in the folder of --out, and ``python -m drill.guided TARGET INPUT...`` runs it again.
 
 The first half hour had 96,822 executions (files 44,021, records 12,201, packed records 20,236,
-commands 20,364) on one busy core, and no finding.
+commands 20,364) on one busy core, and no finding. These commands were refused for the most part
+before they read anything; over a real run folder (`drill.commands`) the first inputs found agents
+and checkpoints of another kind that ended in tracebacks, and 2,607 executions found no more.
 """
 
 import argparse
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -21,13 +24,12 @@ import traceback
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from unittest import mock
+
+from drill import commands
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "files" / "4"
 LARGEST = 1 << 20  # bytes of an array that a forged header asks for and gets
 NAMES = ("experiment.json", "meta.json", "curve.jsonl", "final.json", "times.json")
-IDLE = ("serve", "demo", "policy")  # commands that would wait: they get a word they refuse
 
 
 def one_file(data: bytes) -> None:
@@ -104,29 +106,6 @@ def _listed(path: str, data: bytes) -> None:
         assert main(["watch", path]) in (0, 1, 2)
 
 
-def one_command(data: bytes) -> None:
-    """Give the command line these words, one a line; nothing long is started."""
-    from lser.cli import main
-
-    words = [
-        word.replace("..", "_").lstrip("/") for word in data.decode("utf-8", "replace").split("\n")
-    ]
-    words = [word for word in words if "\0" not in word][:12]
-    if words and words[0] in IDLE:
-        words.append("--no-such-option")
-    with _nothing_runs(), contextlib.suppress(SystemExit):
-        assert main(words) in (0, 1, 2, 130)
-
-
-@contextlib.contextmanager
-def _nothing_runs() -> Any:
-    with contextlib.ExitStack() as stack:
-        for place in ("compare", "study", "jobs"):
-            stack.enter_context(mock.patch(f"lser.cli.{place}.run_jobs", return_value=0))
-        stack.enter_context(mock.patch("lser.cli.train.execute", return_value=0))
-        yield
-
-
 def seeds(target: str) -> list[bytes]:
     """Inputs to begin with."""
     if target == "files":
@@ -143,15 +122,7 @@ def seeds(target: str) -> list[bytes]:
         }
         lines = (GOLDEN / "record" / "curve.jsonl").read_text().splitlines()
         return [json.dumps({**parts, "curve": [json.loads(line) for line in lines]}).encode()]
-    from lser.cli import COMMANDS
-
-    lines = [f"{name}\n--help" for name in COMMANDS]
-    lines += ["train\nbazaar\nlser\n--memory.bits\n4\n--seed\n1\n--sessions\n10\n--out\nx"]
-    lines += ["study\nablation\n--scale\nquick\n--dry-run", "runs\nrecord", "check\nrecord"]
-    lines += ["report\nrecord\n--out\npage", "theory\n--bits\n8", "inspect\nrecord\n--json"]
-    lines += ["compare\nlser\nuniform\n--on\nbazaar\n--sessions\n10\n--seeds\n2", "resume\nrecord"]
-    lines += ["evaluate\nrecord", "import\nlog.csv\n--shop\nx", "backup\nx\ny", "watch\nrecord"]
-    return [line.encode() for line in lines]
+    return commands.seeds()
 
 
 def _opened(data: bytes) -> bytes:
@@ -169,7 +140,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "files": one_file,
     "records": one_record,
     "packed": one_packed,
-    "commands": one_command,
+    "commands": commands.one_command,
 }
 
 
@@ -208,14 +179,10 @@ def fuzz(target: str, out: Path, seconds: int) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["lser"], exclude=compiled_modules()):
-        import lser.cli.check
-        import lser.cli.compare
-        import lser.cli.resume
-        import lser.cli.runs
-        import lser.cli.study
-        import lser.cli.train
-        import lser.cli.watch
-        import lser.replay  # noqa: F401
+        from lser.cli import COMMANDS
+
+        for module in ("lser.replay", *(f"lser.cli.{name}" for name, _ in COMMANDS.values())):
+            importlib.import_module(module)
     corpus = out / f"corpus-{target}"
     corpus.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(seeds(target)):

@@ -9,6 +9,7 @@ import secrets
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray reads these when it is imported: its clusters here ask for a token, and tell nobody of it
@@ -16,6 +17,9 @@ os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+settings.register_profile("lser", deadline=None)  # a first example compiles, machines are busy
+settings.load_profile("lser")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("LSER_SHARED", ROOT.parent / "shared"))

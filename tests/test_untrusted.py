@@ -195,7 +195,7 @@ def test_a_json_file_that_is_too_large_is_not_read(tmp_path):
     assert "too large" in record.meta["error"]
 
 
-@pytest.mark.parametrize("target", ["files", "records", "packed"])
+@pytest.mark.parametrize("target", ["files", "records", "packed", "commands"])
 def test_the_fuzzer_s_first_inputs_do_no_harm(tmp_path, monkeypatch, target):
     """And the fuzzer would see it if they did: a file that lies is built with right checksums."""
     monkeypatch.chdir(tmp_path)

@@ -172,4 +172,6 @@ def check_shape(name: str, array: NDArray[np.generic], shape: tuple[int | None, 
         else:
             return
     expected = ", ".join("N" if n is None else str(n) for n in shape)
-    raise ValueError(f"{name} has shape {array.shape}, expected ({expected})")
+    alone = array.ndim == len(shape) - 1 and array.shape == shape[1:]
+    hint = f"; a single one goes in as a block of one, {name}[None]" if alone else ""
+    raise ValueError(f"{name} has shape {array.shape}, expected ({expected}){hint}")

@@ -92,10 +92,11 @@ def compare(
     local: Map = Here() if workers == 1 else Processes(workers) if workers > 0 else Processes()
     pool = engine or local
     waiting = [job for job in jobs if not finished(job)]
-    failed = [done.job for done in pool.run(waiting, started=_quiet) if not done.ok]
+    failed = [done for done in pool.run(waiting, started=_quiet) if not done.ok]
     if failed:
-        first = records.read(Path(failed[0].folder))
-        why = str(first.meta.get("error") or "the process died").strip().splitlines()[-1]
+        first = records.read(Path(failed[0].job.folder))
+        ended = first.meta.get("error") or failed[0].why or "the process died"
+        why = str(ended).strip().splitlines()[-1]
         raise RuntimeError(f"{len(failed)} of {len(jobs)} runs failed, first {first.where}: {why}")
     return outcome(jobs, against)
 

@@ -14,10 +14,11 @@ import stat
 import struct
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
+from zipfile import BadZipFile
 
 import numpy as np
 import xxhash
@@ -38,6 +39,19 @@ _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4",
 
 class UnknownVersion(ValueError):
     """A file of a format that this release does not read: there is nothing wrong with the file."""
+
+
+# What code meets in contents that are not what it expects; MemoryError and OSError stay themselves
+_UNLIKE = (KeyError, TypeError, IndexError, AttributeError, RuntimeError, ArithmeticError, EOFError)
+
+
+@contextmanager
+def taken_from(path: object) -> Iterator[None]:
+    """Let what goes wrong inside, for contents that are of another kind, name their file."""
+    try:
+        yield
+    except (*_UNLIKE, BadZipFile, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} does not hold what is expected there: {error!r}") from error
 
 
 class State(NamedTuple):

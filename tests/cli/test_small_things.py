@@ -1,6 +1,7 @@
 """Small mistakes that were made once, each with its command."""
 
 import csv
+import signal
 import threading
 import time
 
@@ -10,11 +11,20 @@ from small import SMALL, trained, written
 from lser.cli import live, main
 from lser.cli.board import Sheet, group, losses
 from lser.cli.display import left
+from lser.cli.jobs import run_jobs
 from lser.cli.outcome import flat, next_commands
 from lser.cli.train import _names, _split
 from lser.comparison import plan
+<<<<<<< HEAD
 from lser.experiments import records
 from lser.experiments.study import Tally, job_for
+=======
+from lser.experiments import preflight, records
+from lser.experiments.preflight import replay_bytes
+from lser.experiments.ready import check, sizes
+from lser.experiments.recording import write_json
+from lser.experiments.study import Done, Processes, Tally, job_for, killed_by
+>>>>>>> minutes
 
 
 def test_an_estimate_of_time_is_words_and_no_picture(tmp_path, capsys):
@@ -192,3 +202,42 @@ def test_a_study_without_a_terminal_speaks_while_it_runs(tmp_path, monkeypatch, 
     assert len(lines) > 2
     assert lines[0].startswith("3 done before, 0 done, 1 running, 1 waiting, 0%")
     assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, ""),
+        (1, ""),
+        (None, ""),
+        (-9, "the process was ended by SIGKILL, as the system does where memory runs out"),
+        (-11, "the process was ended by SIGSEGV"),
+        (-250, "the process was ended by signal 250"),
+    ],
+)
+def test_the_signal_that_ended_a_run_is_named(code, words):
+    assert killed_by(code).startswith(words)
+    assert bool(killed_by(code)) == bool(words)
+
+
+def test_a_worker_that_is_killed_is_told_with_its_signal(tmp_path, capsys, monkeypatch):
+    class Killed:
+        def run(self, jobs, *, started):
+            for job in jobs:
+                started(job)
+                yield Done(job, False, killed_by(-signal.SIGKILL))
+
+    (cell,) = plan(["uniform"], sessions=5, seeds=1)
+    assert run_jobs([job_for(cell, tmp_path, "")], Killed()) == 1
+    assert "ended by SIGKILL, as the system does where memory runs out" in capsys.readouterr().err
+
+
+def test_runs_side_by_side_must_fit_into_memory_together(tmp_path, monkeypatch):
+    cells = plan(["uniform"], sessions=5, seeds=3)
+    jobs = [job_for(cell, tmp_path, "") for cell in cells]
+    one = replay_bytes(cells[0].capacity, *sizes(cells[0]))
+    monkeypatch.setattr(preflight, "available_bytes", lambda: one * 3 // 2)
+    with pytest.raises(MemoryError, match="in 2 runs side by side .* fewer --workers"):
+        run_jobs(jobs, Processes(2))
+    assert list(tmp_path.iterdir()) == []
+    check(cells, tmp_path)  # one at a time fits

@@ -16,7 +16,10 @@ from lser.experiments.signals import VALUES, Signals
 from lser.simulators.base import Metric
 from lser.training import Progress
 
-WHOLE = {"sessions": 5, "of": 10, "metric": "ctr", "so_far": 0.5, "evaluation": None, "left": 2.5}
+WHOLE = {
+    "sessions": 5, "of": 10, "metric": "ctr", "so_far": 0.5, "evaluation": None, "left": 2.5,
+    "steps_per_second": 10.0,
+}  # fmt: skip
 
 
 class Step:

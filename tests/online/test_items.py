@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from lser.online import nearest as nearest_module
-from lser.online.item_files import read_items
+from lser.online.item_files import read_columns, read_items
 from lser.online.items import Items, packed, put_body, remove_body, unpacked
 from lser.online.nearest import Nearest
 
@@ -176,3 +176,21 @@ def test_a_catalogue_comes_back_row_by_row_from_its_bodies(monkeypatch):
     for row in items.row.values():
         assert twin.attributes(row) == items.attributes(row)
     assert np.array_equal(twin.eligible(where={"a": 1}), items.eligible(where={"a": 1}))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 but no more"])
+def test_a_parquet_file_that_is_none_is_refused_by_its_name(content, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "items.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match="items.parquet (does not exist|is no Parquet file)"):
+        read_columns(path)
+
+
+@pytest.mark.parametrize("content", [b"id,v0\n\xff\xfe,1\n", b"id,v0\n" + b"x" * 200_000 + b",1\n"])
+def test_a_csv_file_that_is_none_is_refused_by_its_name(content, tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="items.csv is no CSV file"):
+        read_columns(path)

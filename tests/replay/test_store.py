@@ -86,7 +86,7 @@ def _bad(index, value):
     ("index", "value", "words"),
     [
         (0, np.zeros((4, 2)), r"observation has shape \(4, 2\)"),
-        (0, np.zeros(3), r"observation has shape \(3,\), expected \(4, 3\)"),
+        (0, np.zeros(3), r"\(3,\), expected \(4, 3\); a single one .*, observation\[None\]"),
         (1, np.zeros((3, 2)), r"action has shape \(3, 2\), expected \(4, 2\)"),
         (2, np.zeros((4, 1)), r"reward has shape \(4, 1\), expected \(4\)"),
         (2, 1.0, r"reward has shape \(\)"),

@@ -92,7 +92,9 @@ def _narrow_help() -> Iterator[None]:
 
 
 def _filled(line: str, width: int, indent: str) -> str:
-    return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _overview() -> str:
@@ -112,5 +114,11 @@ def _overview() -> str:
 
 
 def _error(message: str) -> int:
-    print(f"lser: error: {message}", file=sys.stderr)
+    from lser.cli.words import plain
+
+    text = plain(f"lser: error: {message}")
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(_filled(line, width, "") for line in text.splitlines())
+    print(text, file=sys.stderr)
     return 2

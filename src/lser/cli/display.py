@@ -16,17 +16,18 @@ BAR_SECONDS = 0.2
 PLAIN_WIDTH = 160  # of tables that go to a file or a pipe
 
 
-class _Results(Console):
-    """A console that leaves a closed pipe to the command line; Rich's own exits with 1."""
+class Results(Console):
+    """A console whose reader may leave early, as head does."""
 
     def on_broken_pipe(self) -> None:
+        """Leave it to `lser.cli.main`, for which that is no failure; rich exits with 1."""
         raise BrokenPipeError
 
 
 def stdout() -> Console:
     """A console for results: as wide as the terminal, or wide enough where there is none."""
-    console = _Results()
-    return console if console.is_terminal else _Results(width=PLAIN_WIDTH)
+    console = Results()
+    return console if console.is_terminal else Results(width=PLAIN_WIDTH)
 
 
 class RunDisplay:
@@ -45,7 +46,7 @@ class RunDisplay:
         if self._console.is_terminal:
             self._bar = Progress(
                 BarColumn(bar_width=8),
-                TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True)),
+                TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True), markup=False),
                 console=self._console,
             )
             self._task = self._bar.add_task("", total=1, words="")

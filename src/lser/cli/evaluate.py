@@ -9,6 +9,8 @@ import tyro
 from lser.cli.json_text import json_text
 from lser.experiments import records
 from lser.experiments.experiment import from_json
+from lser.files import taken_from
+from lser.report.closing import fill
 
 
 def evaluate(argv: list[str]) -> int:
@@ -53,21 +55,24 @@ def _evaluate(
         raise ValueError(f"{record} holds no trained agent; is the run finished?")
     env = make_env(experiment, min(sessions, 256), evaluation=True)
     agent = build_agent(experiment, env, seed=0)
-    agent.load_state_dict(state)
+    with taken_from(record / AGENT):
+        agent.load_state_dict(state)
     result = score(agent, env, sessions=sessions, seed=seed)
     name = metric_of(env).name
     share, scale = math.nan, ""
     if (known := anchors(experiment)) is not None:
         random, best = known
         share = (result.metric - random.score) / (best.score - random.score)
-        scale = f"random {random.score:.4g} is 0, {best.policy} {best.score:.4g} is 1"
+        scale = f"0 is random actions, {random.score:.4g}; 1 is {best.policy}, {best.score:.4g}"
     if json_output:
         told = {"metric_name": name, **result._asdict(), "share_of_possible": share}
         print(json_text(told))
     else:
         print(f"{name:<20}{result.metric:10.4f} ± {result.metric_se:.4f}")
         if not math.isnan(share):  # both anchors are known
-            print(f"{'share of possible':<20}{share:10.4f} ({scale})")
+            print(f"{'share of possible':<20}{share:10.4f}")
         print(f"{'reward per session':<20}{result.reward:10.4f} ± {result.reward_se:.4f}")
         print(f"{'pages per session':<20}{result.length:10.4f} ± {result.length_se:.4f}")
+        if not math.isnan(share):
+            print(fill(f"share of possible: {scale}"))
     return 0

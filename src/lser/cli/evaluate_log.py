@@ -1,11 +1,15 @@
 """``lser evaluate --log``: what a shop's log says about its policies."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from lser.cli.json_text import json_text
+from lser.cli.words import plain
+
+if TYPE_CHECKING:  # its imports take a second
+    from lser.online.estimates import Evaluation
 
 
 def evaluate_log(argv: list[str]) -> int:
@@ -50,14 +54,14 @@ def _evaluate_log(
     if json_output:
         print(json_text({name: asdict(result) for name, result in found.items()}))
         return 0
-    print(
-        f"{'policy':<18}{'pages':>8}{'effective':>11}{'logged':>9}{'IPS':>17}{'SNIPS':>17}{'DR':>17}"
-    )
     for name, result in found.items():
-        cells = [
-            f"{e.value:.4f} ± {e.error:.4f}" if e else "refused"
-            for e in (result.ips, result.snips, result.doubly_robust)
-        ]
-        numbers = f"{result.pages:>8,}{result.effective:>11,.0f}{result.logged:>9.4f}"
-        print(f"{name:<18}{numbers}{''.join(f'{cell:>17}' for cell in cells)}")
+        print(plain(words(name, result)))
     return 0
+
+
+def words(name: str, found: "Evaluation") -> str:
+    """The estimates for a policy, in two lines within 80 columns."""
+    shown = (("IPS", found.ips), ("SNIPS", found.snips), ("DR", found.doubly_robust))
+    cells = [f"{k} {e.value:.4f} ± {e.error:.4f}" if e else f"{k} refused" for k, e in shown]
+    pages = f"{found.pages:,} pages, {found.effective:,.0f} effective, logged {found.logged:.4f}"
+    return f"{name}: {pages}\n  {'   '.join(cells)}"

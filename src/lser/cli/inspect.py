@@ -1,7 +1,6 @@
 """``lser inspect``: would replaying by similarity pay on these transitions?"""
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,6 +11,7 @@ from rich.table import Table
 from lser.checks import check_count
 from lser.cli.display import stdout
 from lser.cli.json_text import json_text
+from lser.files import taken_from
 from lser.types import Float32
 
 
@@ -84,12 +84,22 @@ def read(path: Path) -> Log:
     if path.is_dir():
         return _from_run(path)
     if path.suffix == ".npz":
-        return _from_npz(path)
+        with taken_from(path):
+            return _checked(path, _arrays(path))
     if path.suffix == ".csv":
-        return _from_csv(path)
+        with taken_from(path):
+            return _from_csv(path)
     from lser.replay import load_replay
 
     return _held(load_replay(path))
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            return dict(arrays)
+    except ValueError as error:
+        raise ValueError(f"{path} is no file of arrays: {error}") from None
 
 
 def _held(replay: Any) -> Log:
@@ -118,17 +128,9 @@ def _from_run(folder: Path) -> Log:
             "stopped, or a memory that was saved"
         )
     kind = MEMORIES[records.load(folder).memory].load()
-    saved = tree["replay"]
-    return _held(kind.from_state(State(json.loads(saved["config"]), saved["arrays"])))
-
-
-def _from_npz(path: Path) -> Log:
-    try:
-        with path.open("rb") as file, np.load(file) as arrays:
-            held = dict(arrays)
-    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no .npz of arrays: {error}") from None
-    return _checked(path, held)
+    with taken_from(folder / CHECKPOINTS):
+        saved = tree["replay"]
+        return _held(kind.from_state(State(json.loads(saved["config"]), saved["arrays"])))
 
 
 def _from_csv(path: Path) -> Log:
@@ -137,7 +139,7 @@ def _from_csv(path: Path) -> Log:
     if not any(line.strip() for line in lines):
         raise ValueError(f"{path} has no rows")
     try:
-        table = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32)
+        table = np.loadtxt(lines or ["nan"], delimiter=",", ndmin=2, dtype=np.float32)
     except ValueError as error:
         raise ValueError(f"{path} is no table of numbers: {error}") from None
     if table.shape[1] != len(names):

@@ -1,14 +1,15 @@
 """Many runs from the command line: checked first, then carried out with a display, then told."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lser.cli.live import Watch
+from lser.cli.words import plain
 from lser.experiments import records
 from lser.experiments.experiment import from_json
 from lser.experiments.ready import check
-from lser.experiments.study import Job, Map, Tally, finished, term_as_interrupt
+from lser.experiments.study import Job, Map, Processes, Tally, finished, term_as_interrupt
 
 MOST_ERRORS = 3  # failures that are told in full; the others have theirs in their records
 
@@ -18,28 +19,32 @@ def run_jobs(jobs: Sequence[Job], pool: Map) -> int:
     if not jobs:
         raise ValueError("there is nothing to run; --seeds must be at least 1")
     waiting = [job for job in jobs if not finished(job)]
-    check([from_json(dict(job.experiment)) for job in waiting], Path(jobs[0].folder))
+    workers = pool.workers if isinstance(pool, Processes) else 1
+    runs = [from_json(dict(job.experiment)) for job in waiting]
+    check(runs, Path(jobs[0].folder), side_by_side=min(workers, len(runs)))
     tally = Tally(waiting)
     if waiting:
         with term_as_interrupt(), Watch(jobs, tally, already=len(jobs) - len(waiting)):
             for done in pool.run(waiting, started=tally.started):
                 tally.ended(done)
-    _tell(tally.failed)
+    _tell(tally.failed, tally.ends)
     return 1 if tally.failed else 0
 
 
-def _tell(failed: Sequence[Job]) -> None:
+def _tell(failed: Sequence[Job], ends: Mapping[str, str]) -> None:
     for job in failed[:MOST_ERRORS]:
-        print(f"\nfailed: {job.folder}\n{why(job)}", file=sys.stderr)
+        words = why(job, ends.get(job.folder, ""))
+        print(plain(f"\nfailed: {job.folder}\n{words}"), file=sys.stderr)
     if len(failed) > MOST_ERRORS:
         print(f"\nand {len(failed) - MOST_ERRORS} more failed: see lser runs", file=sys.stderr)
 
 
-def why(job: Job) -> str:
-    """What ended a run that did not finish, in its record's words."""
+def why(job: Job, end: str = "") -> str:
+    """What ended a run that did not finish: its record's words, or what ended its process."""
     try:
         record = records.load(job.folder)
     except ValueError:
-        return "the process died before its record began"
-    stopped = "stopped before its end" if record.status == "stopped" else "the process died"
+        return end or "the process died before its record began"
+    died = end or "the process died"
+    stopped = "stopped before its end" if record.status == "stopped" else died
     return str(record.meta.get("error") or stopped)

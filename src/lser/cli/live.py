@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lser.cli.display import LINE_SECONDS, left
+from lser.cli.words import plain
 from lser.experiments import progress, records
 from lser.experiments.study import Job, Tally, finished
 from lser.report.closing import short
@@ -127,7 +128,7 @@ def table(rows: Sequence[Row]) -> Table:
     for row in rows:
         rest = "done" if row.done == row.runs else left(row.left).removesuffix(" left")
         rest = rest.replace("time left unknown", "–")
-        cells = (short(name_of(row.arm), 34), f"{row.done}/{row.runs}", row.score, rest)
+        cells = (short(plain(name_of(row.arm)), 34), f"{row.done}/{row.runs}", row.score, rest)
         shown.add_row(*(Text(cell) for cell in cells))  # data, never markup
     return shown
 

@@ -1,11 +1,11 @@
 """What a finished run has to say: its score on the scale of the possible, and what to do next."""
 
 import math
-import shlex
 import textwrap
 from pathlib import Path
 from typing import Any
 
+from lser.cli.words import quoted
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
 
@@ -40,7 +40,7 @@ def scale_words(experiment: Experiment, score: float) -> list[str]:
 
 def next_commands(folder: Path) -> str:
     """Two commands that go on from here."""
-    place = shlex.quote(str(folder))
+    place = quoted(folder)
     return f"next: lser evaluate {place}\n      lser report {place} --out report"
 
 

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import tyro
 
+from lser.cli.words import plain
+
 
 def policy(argv: list[str]) -> int:
     """List, promote or roll back policies."""
@@ -40,7 +42,7 @@ def _policy(
         token_file: File with the admin token.
     """
     if action == "list":
-        print(_table(_ask(url, "/policies", "GET", token_file)))
+        print(plain(_table(_ask(url, "/policies", "GET", token_file))))
         return 0
     if not arm or (action == "promote" and version < 1) or version < 0:
         raise ValueError(f"lser policy {action} needs an arm and a version, got {arm!r} {version}")

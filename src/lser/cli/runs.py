@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import tyro
 
 from lser.cli.json_text import json_text
+from lser.cli.words import plain
 from lser.experiments import records
 from lser.report.naming import clean, natural
 from lser.report.style import count
@@ -36,14 +37,14 @@ def _runs(
         for one in rows:
             print(json_text(one))
         return 0
-    print(f"{count(len(rows), 'record')} under {folder}")
+    print(plain(f"{count(len(rows), 'record')} under {folder}"))
     place = None
     for one in rows:
         here = " / ".join(clean(part) for part in (one["study"], one["simulator"]) if part)
         if here != place:
             print(f"\n{here or '(not readable)'}")
             place = here
-        print(f"  {_line(one)}\n    {clean(one['path'], 4_000)}")
+        print(f"  {plain(_line(one))}\n    {clean(one['path'], 4_000)}")
     if any(one["status"] in UNFINISHED for one in rows):
         print("\nstopped and died runs go on with: lser resume PATH")
     return 0

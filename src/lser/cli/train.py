@@ -13,6 +13,7 @@ import tyro
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.cli.json_text import json_text
 from lser.cli.outcome import next_commands, score_line
+from lser.cli.words import quoted
 from lser.experiments import records
 from lser.experiments.experiment import (
     AgentParams,
@@ -159,7 +160,7 @@ def execute(
         except Interrupted:
             interrupted = True
     if interrupted:
-        print(f"stopped; continue with: lser resume {shlex.quote(str(folder))}", file=sys.stderr)
+        print(f"stopped; continue with: lser resume {quoted(folder)}", file=sys.stderr)
         return 130
     record = records.load(folder)
     print(score_line(record, experiment), file=sys.stderr)

@@ -10,8 +10,13 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+<<<<<<< HEAD
 from lser.checks import check_number
 from lser.cli.display import LINE_SECONDS, left, scores, stdout
+=======
+from lser.cli.display import LINE_SECONDS, Results, left, scores
+from lser.cli.words import plain, quoted
+>>>>>>> minutes
 from lser.experiments import progress, records
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -34,8 +39,12 @@ def _watch(
         every: Seconds between looks.
         once: Look once and stop.
     """
+<<<<<<< HEAD
     check_number("--every", every, low=0.01, high=86_400)
     console = stdout()
+=======
+    console = Results()
+>>>>>>> minutes
     if once:
         console.print(view(record))
     elif console.is_terminal:
@@ -53,10 +62,10 @@ def _lines(record: Path, every: float) -> None:
     shown = None
     while records.load(record).status == "running":
         if shown is None or time.monotonic() - shown >= LINE_SECONDS:
-            print(where(record), flush=True)
+            print(plain(where(record)), flush=True)
             shown = time.monotonic()
         time.sleep(every)
-    print(f"{records.load(record).status}: {where(record)}", flush=True)
+    print(plain(f"{records.load(record).status}: {where(record)}"), flush=True)
 
 
 def view(folder: Path) -> Group:
@@ -64,8 +73,8 @@ def view(folder: Path) -> Group:
     record = records.load(folder)
     title = f"{record.simulator} / {record.label} / seed {record.seed}: {record.status}"
     values = [line["metric"] for line in record.curve]
-    curve = Text(f"{record.metric} {spark(values)}")
-    parts = [Text(title, style="bold"), Text(where(folder)), curve]
+    curve = Text(plain(f"{record.metric} {spark(values)}"))
+    parts = [Text(plain(title), style="bold"), Text(plain(where(folder))), curve]
     if record.curve and (critic := values_of(record.curve[-1])):
         parts.append(critic)
     return Group(*parts)
@@ -99,7 +108,9 @@ def where(folder: Path) -> str:
     done = f"{now['sessions']:,}/{now['of']:,} sessions, {scores(now)}"
     if record.status == "running":
         return f"{done}, {left(now['left'])}"
-    return f"{done}; go on with: lser resume {folder}" if record.status != "failed" else done
+    return (
+        f"{done}; go on with: lser resume {quoted(folder)}" if record.status != "failed" else done
+    )
 
 
 def spark(values: list[float], width: int = 40) -> str:

@@ -56,13 +56,15 @@ def _left(folder: Path, limit: str, used: str) -> list[int]:
         return []
 
 
-def check_memory(capacity: int, observation_dim: int, action_dim: int) -> None:
-    """Refuse a capacity that does not fit, before anything is trained."""
-    needed = replay_bytes(capacity, observation_dim, action_dim)
+def check_memory(capacity: int, observation_dim: int, action_dim: int, *, runs: int = 1) -> None:
+    """Refuse a capacity that does not fit, so many runs side by side, before any is trained."""
+    needed = runs * replay_bytes(capacity, observation_dim, action_dim)
     available = available_bytes()
     if needed > available:
+        several = f" in {runs} runs side by side" if runs > 1 else ""
+        fewer = "; fewer --workers need less" if runs > 1 else ""
         raise MemoryError(
-            f"capacity {capacity:,} needs {needed / 2**30:.1f} GiB for observations of "
+            f"capacity {capacity:,}{several} needs {needed / 2**30:.1f} GiB for observations of "
             f"{observation_dim} and actions of {action_dim} numbers; "
-            f"{available / 2**30:.1f} GiB are available"
+            f"{available / 2**30:.1f} GiB are available{fewer}"
         )

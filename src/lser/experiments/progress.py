@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,13 @@ if TYPE_CHECKING:  # training loads torch, which watchers do without
     from lser.training import Step
 
 PROGRESS = "progress.json"
+MOST_BYTES = 1 << 16  # of the file: many times what is written
+COUNTED = ("sessions", "of", "steps_per_second", "left")  # finite, and of a sensible size
+NUMBERS = (*COUNTED, "so_far", "evaluation")
+LACKING = {
+    "metric": "score", "so_far": nan, "steps_per_second": 0.0, "evaluation": None, "left": None,
+}  # fmt: skip
+MOST = 1e15
 
 
 class Status(NamedTuple):
@@ -65,6 +73,7 @@ def summary(status: Status) -> dict[str, Any]:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
+<<<<<<< HEAD
     """The progress last left in `folder`, if any that can be read."""
     try:
         value: Any = json.loads((folder / PROGRESS).read_text())
@@ -83,3 +92,27 @@ def _whole(value: Any) -> bool:
     maybe = [value.get(name) for name in ("evaluation", "left")]  # null before the first
     numbers = [value.get("so_far"), *(number for number in maybe if number is not None)]
     return all(isinstance(number, int | float) for number in numbers)
+=======
+    """The progress last left in `folder`, if any; what is none is taken for none."""
+    path = folder / PROGRESS
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        found = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+    value = {**LACKING, **found} if isinstance(found, dict) else {}
+    return value if _whole(value) else None
+
+
+def _whole(value: dict[str, Any]) -> bool:
+    """Whether it has every number that is shown or reckoned with."""
+    if not isinstance(value.get("metric"), str):
+        return False
+    names = [n for n in NUMBERS if value.get(n) is not None or LACKING.get(n, 0) is not None]
+    numbers: list[Any] = [value.get(name) for name in names]
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        return False
+    counts = [number for name, number in zip(names, numbers, strict=True) if name in COUNTED]
+    return all(abs(n) < MOST for n in counts) and value["of"] > 0
+>>>>>>> minutes

@@ -9,9 +9,10 @@ from lser.experiments.experiment import Experiment
 from lser.experiments.preflight import check_memory
 
 
-def check(experiments: Iterable[Experiment], out: Path | str) -> None:
+def check(experiments: Iterable[Experiment], out: Path | str, *, side_by_side: int = 1) -> None:
     """Refuse runs that cannot begin: their folder, device, parts, spaces and memory are looked at.
 
+    `side_by_side` so many of them must fit into memory together.
     Every simulator is made once, whatever its settings, so that missing weights are said once.
     """
     check_folder(out)
@@ -24,7 +25,7 @@ def check(experiments: Iterable[Experiment], out: Path | str) -> None:
         seen |= {(simulator,), (memory, agent)}
         for kind, name in ((MEMORIES, memory), (AGENTS, agent)):
             kind[name].load()
-        check_memory(experiment.capacity, *sizes(experiment))
+        check_memory(experiment.capacity, *sizes(experiment), runs=side_by_side)
 
 
 def sizes(experiment: Experiment) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from lser.experiments.owner import Owner
 from lser.experiments.progress import Status, Watcher
 from lser.experiments.recording import Recorder
 from lser.experiments.signals import Signals
-from lser.files import State
+from lser.files import State, taken_from
 from lser.training import Evaluation, Progress, Step, Traffic, evaluate, train
 from lser.training import checkpoint as checkpoints
 from lser.training.checkpoint import Checkpoints
@@ -270,6 +270,11 @@ class Run:
         if tree is None:
             self.recorder.keep([])
             return
+        with taken_from(self.folder / CHECKPOINTS):
+            self._take_up(tree)
+        self.recorder.keep(tree["curve"])
+
+    def _take_up(self, tree: dict[str, Any]) -> None:
         self.built.agent.load_state_dict(tree["agent"])
         replay = tree["replay"]
         state = State(json.loads(replay["config"]), replay["arrays"])
@@ -279,7 +284,6 @@ class Run:
         self.signals.sums = tree["sums"]
         self._next_evaluation = tree["next_evaluation"]
         self._spent, self._cpu = tree["spent"], tree["cpu"]
-        self.recorder.keep(tree["curve"])
 
 
 def _scores(result: Evaluation) -> dict[str, float]:

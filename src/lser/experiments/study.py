@@ -34,6 +34,8 @@ class Done(NamedTuple):
 
     job: Job
     ok: bool
+    why: str = ""
+    """What ended its process, where the record cannot know."""
 
 
 class Map(Protocol):
@@ -117,12 +119,27 @@ class Processes:
                     assert isinstance(sentinel, int)
                     process, job = running.pop(sentinel)
                     process.join()
-                    yield Done(job, process.exitcode == 0)
+                    yield Done(job, process.exitcode == 0, killed_by(process.exitcode))
         finally:
             for process, _ in running.values():
                 process.terminate()  # SIGTERM: the run writes a checkpoint and stops
             for process, _ in running.values():
                 process.join()
+
+
+def killed_by(code: int | None) -> str:
+    """The signal that ended a process, in words; nothing for one that ended by itself."""
+    if code is None or code >= 0:
+        return ""
+    number = -code
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    words = f"the process was ended by {name}"
+    if name != "SIGKILL":
+        return words
+    return (
+        f"{words}, as the system does where memory runs out: fewer --workers or a smaller "
+        "--capacity need less; the same command goes on from the last checkpoint"
+    )
 
 
 class Here:
@@ -201,6 +218,7 @@ class Tally:
         self.work = sum(_work(job) for job in jobs)
         self.running: list[Job] = []
         self.failed: list[Job] = []
+        self.ends: dict[str, str] = {}  # by folder: what ended a process that could not say
         self.done = 0
         self.began = time.monotonic()
         self._ended_work = 0.0
@@ -216,6 +234,7 @@ class Tally:
         self.done += done.ok
         if not done.ok:
             self.failed.append(done.job)
+            self.ends[done.job.folder] = done.why
 
     @property
     def elapsed(self) -> float:

@@ -61,10 +61,18 @@ def read_columns(path: Path) -> dict[str, list[Any]]:
             import pyarrow.parquet
         except ImportError:
             raise ValueError(f"reading {path} takes pyarrow: pip install pyarrow") from None
-        columns: dict[str, list[Any]] = pyarrow.parquet.read_table(path).to_pydict()
+        if not path.is_file():
+            raise ValueError(f"{path} does not exist")
+        try:
+            columns: dict[str, list[Any]] = pyarrow.parquet.read_table(path).to_pydict()
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path} is no Parquet file: {error}") from None
         return columns
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.reader(file))
+        try:
+            rows = list(csv.reader(file))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is no CSV file: {error}") from None
     if not rows or not rows[0]:
         raise ValueError(f"{path} has no header")
     header, body = rows[0], [row for row in rows[1:] if row]
