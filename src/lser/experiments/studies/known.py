@@ -185,6 +185,7 @@ STUDIES: dict[str, StudySpec] = {
             "Do delayed effects need an order by return?",
             about="E: long-term satisfaction where it matters, by reward and by return.",
             cells=f"{_PLANNED}:delayed",
+            compared=("memory", "agent"),
             first_seed=NEW_SEEDS,
         ),
         StudySpec(
