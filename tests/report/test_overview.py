@@ -15,6 +15,7 @@ from lser.report.sentences import no_control, unlearned
 from lser.report.table import Table
 
 TAOBAO = {"name": "virtual-taobao"}
+KNOWN = ("best constant", "linear bandit")  # there, beside what is compared
 
 
 def run(memory: str, seed: int, score: float, **settings: object) -> Record:
@@ -69,9 +70,9 @@ def test_cells_carry_the_verdict(scores: list[float], reading: str, sign: str) -
     runs += [run("uniform", seed, 0.5 + 0.01 * seed) for seed in range(4)]
     found = first(runs)
     assert found.readings["lser"] == [reading]
-    assert found.table.columns == ("where", "LSER", "uniform")
+    assert found.table.columns == ("where", "LSER", "uniform", *KNOWN)
     assert found.table.rows[0][1].endswith(sign or "0.50")
-    assert found.table.marks[0] == ("", reading, "reference")
+    assert found.table.marks[0] == ("", reading, "reference", *("" for _ in KNOWN))
 
 
 def test_holm_goes_over_the_whole_table() -> None:

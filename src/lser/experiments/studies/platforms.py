@@ -5,9 +5,11 @@ platform at other settings than these has no scale.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from lser.experiments.studies.worlds import WORLDS
 
 REWARD = "reward"  # per step: what the agents are trained on, whatever the platform's metric is
 
@@ -29,6 +31,8 @@ class ScoreScale:
     constant: Policy | None = None
     """The best that shows everybody the same."""
     source: str = ""
+    others: tuple[Policy, ...] = ()
+    """What the simplest learners score: the linear bandit and what is popular."""
 
     def share(self, score: float) -> float:
         """Where a score lies between random (0) and the best known (1)."""
@@ -75,8 +79,26 @@ def _times(scale: ScoreScale, factor: float) -> ScoreScale:
     def of(policy: Policy) -> Policy:
         return Policy(policy.name, factor * policy.score)
 
-    constant = of(scale.constant) if scale.constant else None
-    return ScoreScale(of(scale.random), of(scale.best), constant, scale.source)
+    constant, others = of(scale.constant) if scale.constant else None, map(of, scale.others)
+    return ScoreScale(of(scale.random), of(scale.best), constant, scale.source, tuple(others))
+
+
+def mean_scale(scales: Sequence[ScoreScale]) -> ScoreScale:
+    """The scale of scores that are averaged over several worlds."""
+    first = scales[0]
+
+    def of(policies: Sequence[Policy]) -> Policy:
+        return Policy(policies[0].name, sum(p.score for p in policies) / len(policies))
+
+    constants = [scale.constant for scale in scales if scale.constant is not None]
+    others = zip(*(scale.others for scale in scales), strict=True)
+    return ScoreScale(
+        of([scale.random for scale in scales]),
+        of([scale.best for scale in scales]),
+        of(constants) if len(constants) == len(scales) else None,
+        first.source,
+        tuple(of(group) for group in others),
+    )
 
 
 _TAOBAO = ScoreScale(
@@ -114,17 +136,13 @@ _WATCHED = ScoreScale(  # in continuing traffic, where a session's end costs not
     source="simulated over 4,000 sessions",
 )
 
-# Bazaar by (sparsity, state dependence): the best constant, and the oracle that sees the hidden
-# interest; each simulated over 4,096 sessions.
-_BAZAAR = {
+# Bazaar by (sparsity, state dependence) on the older map: the best constant, and the oracle that
+# sees the hidden interest; each simulated over 4,096 sessions.
+_BAZAAR_MAP = {
     (0.01, 0.0): (0.286, 0.286),
     (0.01, 0.5): (0.100, 0.302),
     (0.01, 0.75): (0.035, 0.299),
     (0.01, 1.0): (0.011, 0.299),
-    (0.02, 0.0): (0.454, 0.454),
-    (0.02, 0.5): (0.188, 0.467),
-    (0.02, 0.75): (0.068, 0.456),
-    (0.02, 1.0): (0.024, 0.461),
     (0.05, 0.0): (0.653, 0.653),
     (0.05, 0.5): (0.378, 0.656),
     (0.05, 0.75): (0.162, 0.652),
@@ -136,16 +154,35 @@ _BAZAAR_DEFAULTS = {
 }  # fmt: skip
 
 
-def _bazaar(sparsity: float, dependence: float) -> Platform:
-    constant, oracle = _BAZAAR[sparsity, dependence]
+def _bazaar(dials: Mapping[str, float], known: Sequence[float], informed: float = 0.0) -> Platform:
+    random, constant, oracle = known
     scale = ScoreScale(
-        Policy("random actions", sparsity),
+        Policy("random actions", random),
         Policy("oracle that sees the hidden interest", oracle),
         Policy("shared taste for everybody", constant),
         "docs/simulators/bazaar.md",
+        (Policy("policy that knows demographics", informed),) if informed else (),
     )
-    settings = {**_BAZAAR_DEFAULTS, "sparsity": sparsity, "state_dependence": dependence}
-    return Platform("bazaar", settings, {"ctr": scale, REWARD: _times(scale, 10)})
+    return Platform(
+        "bazaar", {**_BAZAAR_DEFAULTS, **dials}, {"ctr": scale, REWARD: _times(scale, 10)}
+    )
+
+
+def _bazaars() -> tuple[Platform, ...]:
+    older = (
+        _bazaar({"sparsity": sparsity, "state_dependence": dependence}, (sparsity, *known))
+        for (sparsity, dependence), known in _BAZAAR_MAP.items()
+    )
+    dials = ("sparsity", "state_dependence", "patience", "drift", "world_seed")
+    worlds = (
+        _bazaar(
+            {name: getattr(world, name) for name in dials},
+            (world.random, world.constant, world.oracle),
+            world.informed,
+        )
+        for world in WORLDS
+    )
+    return (*older, *worlds)
 
 
 PLATFORMS: tuple[Platform, ...] = (
@@ -174,5 +211,5 @@ PLATFORMS: tuple[Platform, ...] = (
         {"random_seed": 42, "num_products": 10, "number_of_flips": 0, "version": 1},
         {"ctr": _RECOGYM, REWARD: _RECOGYM},
     ),
-    *(_bazaar(sparsity, dependence) for sparsity, dependence in _BAZAAR),
+    *_bazaars(),
 )

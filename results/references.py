@@ -1,0 +1,77 @@
+"""What the simplest agents score on the paper's platforms: lines for every figure and table.
+
+``python results/references.py`` trains those that ``results/references.json`` lacks, at the
+settings of the comparison, each with two seeds of its own, and writes them there. The numbers stand
+in ``lser.experiments.studies.platforms``, and a test holds them equal.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from committed import RESULTS
+
+import lser
+from lser.experiments.experiment import Experiment
+from lser.experiments.presets import lasting, learnable, preset
+
+FILE = RESULTS / "references.json"
+SEEDS = (700, 701)
+AGENTS = ("random", "popular", "constant", "ridge", "ridge-thompson")
+SESSIONS = {  # what a linear bandit needs; what it learns in more is next to nothing
+    "long-term-satisfaction": 300,
+    "interest-evolution": 300,
+    "recogym": 1_000,
+    "virtual-taobao": 1_000,
+}
+SELDOM = 0.001  # what is replayed changes none of these agents
+
+
+def runs() -> Iterator[tuple[str, Experiment]]:
+    """Every run, with the name of its platform; the widest regressions last."""
+    for (platform, sessions), agent in product(SESSIONS.items(), AGENTS):
+        run = lasting(preset(platform, "uniform", agent, scale="medium"), sessions)
+        yield platform, run
+        if platform == "long-term-satisfaction":
+            world = learnable(platform).simulator
+            yield f"{platform}, informative", replace(run, simulator=world, horizon="session")
+
+
+def score(run: Experiment) -> dict[str, float]:
+    """The platform's metric and the reward per step of a trained agent on fresh users."""
+    made = lser.build(run)
+    for step in lser.train(
+        made.env,
+        made.agent,
+        made.replay,
+        batch_size=run.batch_size,
+        updates_per_step=SELDOM,
+        seed=made.seeds.users,
+    ):
+        if step.sessions >= run.sessions:
+            break
+    sessions = 2_000 if run.names[0] == "recogym" else 500
+    fresh = lser.evaluate(
+        made.agent, made.evaluation_env, sessions=sessions, seed=made.seeds.final
+    )
+    return {"metric": round(fresh.metric, 5), "reward": round(fresh.reward / fresh.length, 5)}
+
+
+def main() -> None:
+    """Train what is missing."""
+    rows = json.loads(FILE.read_text()) if FILE.exists() else []
+    have = {(row["platform"], row["agent"], row["seed"]) for row in rows}
+    for (platform, run), seed in product(runs(), SEEDS):
+        agent = run.names[2]
+        if (platform, agent, seed) in have:
+            continue
+        found = score(replace(run, seed=seed))
+        rows.append(
+            {"platform": platform, "agent": agent, "sessions": run.sessions, "seed": seed, **found}
+        )
+        FILE.write_text("[\n " + ",\n ".join(json.dumps(row) for row in rows) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
