@@ -6,9 +6,10 @@ prints every figure from there.
 """
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from committed import RESULTS
@@ -16,11 +17,17 @@ from committed import RESULTS
 from lser.experiments import records
 from lser.experiments.studies import ScoreScale, plan, scale_of
 from lser.experiments.study import Here, Job, finished, job_for
-from lser.report.stats import Interval, area_under_curve, holm, mean_t, paired_difference
-from lser.report.stats import paired_p as p_of
-from lser.report.style import interval
+from lser.report.stats import (
+    Interval,
+    area_under_curve,
+    holm,
+    mean_t,
+    paired_difference,
+    paired_p,
+)
+from lser.report.style import interval, listing, name_of, number
 
-SEEDS = 6
+SEEDS, LEVEL = 6, 0.05
 FILE = RESULTS / "delayed.jsonl.gz"
 BY_RETURN, BY_REWARD, REFERENCE = "lser by return", "lser", "uniform"
 MEMORIES = (BY_REWARD, BY_RETURN, REFERENCE, "reward-top", "per", "aer")  # the planned arms
@@ -80,7 +87,7 @@ def area(arm: str) -> Scores:
     )
 
 
-def _of(arm, score) -> Scores:
+def _of(arm: str, score: Callable[[Any], float]) -> Scores:
     return {seed: float(score(run)) for seed, run in runs()[arm].items()}
 
 
@@ -94,7 +101,7 @@ def scale() -> ScoreScale:
 def gap(ours: Scores, theirs: Scores) -> Gap:
     """The paired difference."""
     found = paired_difference(ours, theirs)
-    return Gap(mean_t(found), p_of(found), len(found))
+    return Gap(mean_t(found), paired_p(found), len(found))
 
 
 def primary() -> Gap:
@@ -110,6 +117,81 @@ def secondary() -> dict[str, tuple[Gap, float]]:
     return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
 
 
+def verdict(value: Interval, p: float = 0.0) -> str:
+    """In one word: whether an interval, and Holm's p where there is one, decides."""
+    if p > LEVEL or value.low <= 0 <= value.high:
+        return "not separated"
+    return "above" if value.low > 0 else "below"
+
+
+def reading() -> str:
+    """What E says in words."""
+    found, known = primary(), scale()
+    assert known.constant is not None
+    outcome = {
+        "above": "**holds**: where effects are delayed LSER needs an order by return",
+        "below": "**does not hold**: an order by return does harm",
+        "not separated": "**is open**",
+    }[verdict(found.mean)]
+    levels = [float(np.mean(list(trained(arm).values()))) for arm in (BY_RETURN, BY_REWARD)]
+    others = "; ".join(
+        f"{name_of(arm)} {signed(one.mean)} ({verdict(one.mean, p)})"
+        for arm, (one, p) in secondary().items()
+    )
+    bandits = listing(
+        [
+            f"{name_of(arm)} {np.mean(list(trained(arm).values())):.2f}"
+            for arm in BANDITS
+            if arm in runs()
+        ]
+    )
+    return (
+        "**Delayed effects** (E of the plan; long-term satisfaction where the long term matters, "
+        f"500 sessions, {found.seeds} seeds of the 20 planned). The primary test {outcome}: by "
+        f"return {levels[0]:.2f} of reward per step, by reward {levels[1]:.2f}, difference "
+        f"{signed(found.mean)}, p = {number(found.p)}. Beside it {known.random.name} "
+        f"{known.random.score:.2f}, {known.others[0].name}, {known.others[0].score:.2f}, "
+        f"{known.constant.name}, the best constant, {known.constant.score:.2f}, the "
+        f"{known.best.name} {known.best.score:.2f}; {bandits}. Minus uniform, Holm over them: "
+        f"{others}. The reward is the platform's own metric there, so that both are one."
+    )
+
+
+def table() -> str:
+    """Every arm: the reward per step at the end, its share of the possible, and while learning."""
+    lines = [
+        "| arm | reward per step [95 %] | share of the possible | worst run | over training | "
+        "while learning | minus uniform [95 %] | seeds |",
+        "|" + "---|" * 8,
+    ]
+    known, held = scale(), [arm for arm in (*MEMORIES, *BANDITS) if arm in runs()]
+    for arm in sorted(held, key=lambda name: -np.mean(list(trained(name).values()))):
+        ends = list(trained(arm).values())
+        mean = mean_t(ends)
+        other = "" if arm == REFERENCE else signed(gap(trained(arm), trained(REFERENCE)).mean)
+        row = (
+            *(name_of(arm), interval(mean, digits=2), f"{known.share(mean.estimate):.2f}"),
+            *(f"{min(ends):.2f}", f"{np.mean(list(area(arm).values())):.2f}"),
+            *(f"{np.mean(list(learning(arm).values())):.2f}", other, str(len(ends))),
+        )
+        lines.append("| " + " | ".join(row) + " |")
+    policies = [known.random, known.best, *([known.constant] if known.constant else [])]
+    for policy in (*policies, *known.others):
+        row = (policy.name, f"{policy.score:.2f}", f"{known.share(policy.score):.2f}", *[""] * 5)
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def signed(value: Interval) -> str:
+    """An interval with signs."""
+    return interval(value, sign=True, digits=2)
+
+
+def block() -> str:
+    """The words and the table."""
+    return f"{reading()}\n\n{table()}"
+
+
 def main(words: list[str]) -> None:
     """Run, pack, or print every figure."""
     if words:
@@ -120,8 +202,7 @@ def main(words: list[str]) -> None:
         else:
             records.pack([records.load(job.folder) for job in todo if finished(job)], FILE)
         return
-    found = primary()
-    print(f"{BY_RETURN} minus {BY_REWARD}: {interval(found.mean, sign=True)}, p = {found.p:.2g}")
+    print(reading(), table(), sep="\n\n")
 
 
 if __name__ == "__main__":

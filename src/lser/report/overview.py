@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lser.catalogue import AGENTS
 from lser.experiments.studies import ScoreScale
 from lser.report.findings import LEVEL, Finding, StudyFindings, Versus, between
 from lser.report.panels import Panel
@@ -15,6 +16,7 @@ from lser.report.table import Table
 
 Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
+_LEARNERS = tuple(AGENTS[name].title for name in AGENTS)
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
 
 
@@ -56,8 +58,7 @@ def overview(found: Sequence[StudyFindings]) -> Overview | None:
     readings = {key: _reading(pair, adjusted[key]) for key, pair in pairs.items()}
     cells = [[_cell(row, arm, readings.get((at, arm), "")) for arm in arms]
              for at, row in enumerate(rows)]  # fmt: skip
-    named = {name_of(arm) for arm in arms}  # a learner may be an arm in one row, known in another
-    kinds = [kind for kind in dict.fromkeys(k for row in rows for k in row.known) if kind not in named]
+    kinds = _kinds(rows)
     for row, line in zip(rows, cells, strict=True):
         line += [number(row.known[k], digits=2) if k in row.known else "" for k in kinds]
     tests = sum(pair.p == pair.p for pair in pairs.values())
@@ -106,15 +107,30 @@ def _panel_rows(found: Finding) -> list[Row]:
     scores = {arm.name: arm.scores for arm in panel.arms}
     title = f"{panel.title}, {name_of(panel.metric)}"
     learned = not nothing_learned(found.learned)
-    scale = panel.scale
-    rows = [Row(title, _shares(scores, scale), scale is not None, learned, _known(scale))]
+    rows = [_row(title, scores, panel.scale, learned)]
     rewards = {arm.name: arm.rewards for arm in panel.arms if arm.rewards}
     if rewards and not _proportional(panel):
         title = f"{panel.title}, reward per step (trained on)"
-        scale, learned = panel.reward_scale, not nothing_learned(found.learned_reward)
-        shares = _shares(rewards, scale)
-        rows.append(Row(title, shares, scale is not None, learned, _known(scale)))
+        learned = not nothing_learned(found.learned_reward)
+        rows.append(_row(title, rewards, panel.reward_scale, learned))
     return rows
+
+
+def _row(title: str, scores: Scores, scale: ScoreScale | None, learned: bool) -> Row:
+    """Memories are compared; agents that need none stand beside them."""
+    shares = _shares(scores, scale)
+    beside = {
+        name_of(arm): mean_t(list(by.values())).estimate
+        for arm, by in shares.items()
+        if arm in AGENTS
+    }
+    memories = {arm: by for arm, by in shares.items() if arm not in AGENTS}
+    return Row(title, memories, scale is not None, learned, {**_known(scale), **beside})
+
+
+def _kinds(rows: Sequence[Row]) -> list[str]:
+    """The policies beside the memories, in the order in which they are met."""
+    return list(dict.fromkeys(kind for row in rows for kind in row.known))
 
 
 def _known(scale: ScoreScale | None) -> dict[str, float]:
@@ -122,7 +138,8 @@ def _known(scale: ScoreScale | None) -> dict[str, float]:
     if scale is None:
         return {}
     constant = {"best constant": scale.constant} if scale.constant else {}
-    named = {**constant, **{policy.name: policy for policy in scale.others}}
+    learners = {policy.name: policy for policy in scale.others if policy.name in _LEARNERS}
+    named = {**constant, **learners}
     return {name: scale.share(policy.score) for name, policy in named.items()}
 
 
@@ -173,7 +190,7 @@ def _reading(pair: Versus, adjusted: float) -> str:
 
 def _cell(row: Row, arm: str, reading: str) -> str:
     if arm not in row.scores:
-        return number(row.known[name_of(arm)], digits=2) if name_of(arm) in row.known else ""
+        return ""
     mean = mean_t(list(row.scores[arm].values())).estimate
     shown = number(mean, digits=2) if row.scaled else number(mean)
     return f"{shown} {SIGNS.get(reading, '')}".strip()
@@ -190,7 +207,7 @@ def _caption(tests: int) -> str:
 
 def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
-    kinds = list(dict.fromkeys(kind for row in rows for kind in row.known))
+    kinds = _kinds(rows)
     if kinds:
         notes.append(
             f"For comparison, without signs and with few seeds or none: {listing(kinds)}; empty "

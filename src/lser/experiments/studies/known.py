@@ -183,7 +183,7 @@ STUDIES: dict[str, StudySpec] = {
             "delayed",
             "Delayed effects",
             "Do delayed effects need an order by return?",
-            about="E: long-term satisfaction where it matters, by reward and by return.",
+            about="E: long-term satisfaction where it matters, by reward, by return, and bandits.",
             cells=f"{_PLANNED}:delayed",
             compared=("memory", "agent"),
             panel_by=(Axis("simulator.sensitivity", "sensitivity {:g}"),),
