@@ -192,6 +192,8 @@ def headline() -> str:
             "",
             recommender(),
             "",
+            simple(),
+            "",
             _picture("results/figures"),
             "",
             table.table.markdown(),
