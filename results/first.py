@@ -85,15 +85,20 @@ def simple() -> str:
             arm.name: _mean(arm.rewards if trained else arm.scores) for arm in panel.panel.arms
         }
         best = max(means, key=means.__getitem__)
+        ours = "" if best == "lser" else f"; LSER {_short(means['lser'])}"
         parts.append(
-            f"{panel.panel.place.partition(',')[0]} {number(bandit)} (best memory: "
-            f"{name_of(best)} {number(means[best])}; LSER {number(means['lser'])})"
+            f"{panel.panel.place.partition(',')[0]} {_short(bandit)} (best memory: "
+            f"{name_of(best)} {_short(means[best])}{ours})"
         )
     return (
         "**A linear bandit needs no memory, and is hard to beat**: after 300 to 1,000 sessions "
         f"(two seeds) it has a CTR or a reward per step of {'; '.join(parts)}. The memories' "
         "scores are DDPG's after 1,000 sessions, on VirtualTaobao after 15,000."
     )
+
+
+def _short(value: float) -> str:
+    return number(value, digits=4 if value < 0.1 else None)
 
 
 def _mean(scores: Mapping[int, float]) -> float:

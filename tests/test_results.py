@@ -246,3 +246,10 @@ def test_what_simple_learners_score_is_what_was_measured():
             assert known[shown] == pytest.approx(
                 sum(found) / len(found), abs=6e-4 + 6e-3 * abs(known[shown])
             )
+
+
+def test_the_neural_bandit_of_virtual_taobao_is_uniform_replay_without_foresight(build):
+    arm = build.panel_of("horizon", "virtual-taobao", "session, discount 0").panel.arm("uniform")
+    panel = build.panel_of("comparison", "virtual-taobao", "15,000 sessions").panel
+    known = {policy.name: policy.score for policy in panel.scale.others}
+    assert known["neural bandit"] == pytest.approx(arm.values.mean(), abs=6e-4)

@@ -15,7 +15,7 @@ from lser.report.sentences import no_control, unlearned
 from lser.report.table import Table
 
 TAOBAO = {"name": "virtual-taobao"}
-KNOWN = ("best constant", "linear bandit", "popular")  # there, beside what is compared
+KNOWN = ("best constant", "linear bandit", "popular", "neural bandit")  # beside the memories
 
 
 def run(memory: str, seed: int, score: float, **settings: object) -> Record:

@@ -106,7 +106,7 @@ _TAOBAO = ScoreScale(
     Policy("actor trained through the click network", 0.9997),
     Policy("best constant action", 0.992),
     "docs/simulators/virtual_taobao.md",
-    (Policy("linear bandit", 0.899), Policy("popular", 0.467)),
+    (Policy("linear bandit", 0.899), Policy("popular", 0.467), Policy("neural bandit", 0.945)),
 )
 _SATISFACTION = ScoreScale(
     Policy("random documents", 15.81),
