@@ -56,17 +56,17 @@ $(OLDEST)/.done: pyproject.toml constraints-oldest.txt
 oldest: $(OLDEST)/.done ## a part of the tests with the oldest versions that are allowed
 	LSER_OLDEST=1 NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/pytest -p no:anyio -W default -n auto -m "not slow and not browser" $(OLD_TESTS)
 
-bench: $(VENV)/.bench ## speed beside the peers, ratios in one run
-	$(BIN)/python benchmarks/replay.py
-	$(BIN)/python benchmarks/simulators.py
-	$(BIN)/python benchmarks/learner.py
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
-	$(BIN)/python benchmarks/adapters.py
-	$(BIN)/python benchmarks/rllib.py
-	$(BIN)/python benchmarks/shards.py
+bench: $(VENV)/.bench ## speed beside the peers, ratios in one run; a target that is missed does not stop it
+	-$(BIN)/python benchmarks/replay.py
+	-$(BIN)/python benchmarks/simulators.py
+	-$(BIN)/python benchmarks/learner.py
+	-$(BIN)/python benchmarks/training.py
+	-$(BIN)/python benchmarks/fleet.py --device cpu --generated --seconds 8
+	-$(BIN)/python benchmarks/adapters.py
+	-$(BIN)/python benchmarks/rllib.py
+	-$(BIN)/python benchmarks/shards.py
 
-drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about twenty minutes
+drill: $(VENV)/.dev ## faults on purpose: kills, damage, forgery, full disks, the online service; about ten minutes
 	PYTHONPATH=. $(BIN)/python -m drill
 
 docs: $(VENV)/.dev ## the site, warnings as errors

@@ -139,10 +139,17 @@ def main() -> int:
     sys.path.insert(0, str(ROOT))
     from parity.__main__ import environment
 
+    from lser.simulators.virtual_taobao.weights import WeightsError, find_weights
+
     interpreter = environment()
     names = [
         name for name, module in MODULES.items() if module in (options.only or MODULES.values())
     ]
+    try:
+        find_weights()
+    except WeightsError as error:
+        names = [name for name in names if MODULES[name] != "virtual_taobao"]
+        sys.stderr.write(f"left out: VirtualTaobao ({error})\n")
     rows = []
     for name in names:
         # VirtualTaobao's original needs torch, which is here and not there

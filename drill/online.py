@@ -73,7 +73,7 @@ class Kept(Nowhere):
 def learned(store: Store, shelf: Any) -> Any:
     """The learner's whole state at the end of the log, comparable."""
     reader = store.reader()
-    learning = Learning(shelf, reader, Nowhere())
+    learning = Learning(shelf, reader, Nowhere(), own_pace=False)
     while learning.step(500):
         pass
     reader.close()
@@ -227,7 +227,7 @@ def fill_service(folder: Path, count: int) -> Count:
             room = log.stat().st_size + chance.randrange(0, 20_000)
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (room, limits[1]))
             before = sum(ledger.retries for ledger in ledgers)
-            end = time.monotonic() + 20
+            end = time.monotonic() + 120  # a log that was just begun anew has room to fill first
             while sum(ledger.retries for ledger in ledgers) < before + 2:
                 if time.monotonic() > end:
                     broken.append(f"full disk {number} refused nobody")

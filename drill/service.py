@@ -79,7 +79,8 @@ def running(folder: Path, **options: Any) -> Iterator[tuple[Supervisor, int]]:
         write_items(items)
     port = options.pop("port", None) or free_port()
     shop = {"shop": str(folder / "shop"), "settings": SETTINGS}
-    supervisor = Supervisor(Options(items=items, port=port, **{**shop, **options}))
+    asked = Options(items=items, port=port, **{**shop, **options})
+    supervisor = Supervisor(asked, longest_pause=0.5)  # it is killed again and again
     thread = threading.Thread(target=supervisor.run)
     thread.start()
     try:

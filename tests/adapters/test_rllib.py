@@ -412,6 +412,30 @@ def test_algorithms_learn_from_it_and_have_it_in_their_checkpoints(
 
 
 @pytest.mark.slow
+def test_a_killed_env_runner_costs_its_unsent_steps_and_nothing_else(cluster):
+    algorithm = built(LserDQNConfig, "lser", runners=2)
+    algorithm.train()
+    buffer = algorithm.local_replay_buffer
+    before = len(buffer)
+    pids = algorithm.env_runner_group.foreach_env_runner(
+        lambda _: os.getpid(), local_env_runner=False
+    )
+    os.kill(pids[0], signal.SIGKILL)
+    for _ in range(3):
+        algorithm.train()
+    after = algorithm.env_runner_group.foreach_env_runner(
+        lambda _: os.getpid(), local_env_runner=False
+    )
+    assert len(after) == 2  # another one is in its place
+    assert pids[0] not in after
+    assert len(buffer) > before
+    drawn = buffer.memory.sample(200, np.zeros(3))  # nothing is joined across the gap
+    assert np.all(drawn.observation == np.float32((drawn.reward - 1) / 10)[:, None])
+    assert np.all(drawn.next_observation == np.float32(drawn.reward / 10)[:, None])
+    algorithm.stop()
+
+
+@pytest.mark.slow
 def test_a_checkpoint_of_another_memory_is_refused(cluster, tmp_path):
     algorithm = built(LserDQNConfig, "lser")
     state = algorithm.get_state()

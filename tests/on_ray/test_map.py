@@ -166,12 +166,18 @@ def test_a_node_that_dies_costs_no_record(three, limit, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_fleet_is_one_task_with_the_records_of_its_runs(three, limit, tmp_path):
-    runs = [small(seed=seed, sessions=40) for seed in range(2)]
-    fleet = RayFleets(gpus=0, device="cpu", workers=0)
+def test_fleets_share_a_gpu_and_leave_the_records_of_their_runs(three, limit, tmp_path):
+    """The GPU is one in Ray's books alone; the fleets it lets in compute on the CPU."""
+    runs = [small(seed=seed, sessions=40) for seed in range(4)]
+    fleets = RayFleets(gpus=0.5, device="cpu", size=2)
     jobs, alone = jobs_of(runs, tmp_path / "fleet"), jobs_of(runs, tmp_path / "alone")
-    larger = three.add_node(num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=STORE)
-    assert all(carry_out(fleet, jobs).values())
+    common = {"node_ip_address": "127.0.0.2", "object_store_memory": STORE}
+    larger = three.add_node(num_cpus=4, num_gpus=1, **common)
+    began = []
+    engine = fleets.run(jobs, started=lambda job: began.append(job.folder))
+    first = next(engine)
+    assert len(began) == 4  # both fleets had begun before one was done: each has half a GPU
+    assert all(done.ok for done in [first, *engine])
     three.remove_node(larger)  # other tests count their nodes
     assert all(carry_out(Processes(1), alone).values())
     for one, other in zip(jobs, alone, strict=True):

@@ -60,7 +60,7 @@ def state(learning):
 
 def finish(folder, steps=500):
     reader = SqliteReader(folder)
-    learning = Learning(FolderShelf(folder), reader, Nowhere())
+    learning = Learning(FolderShelf(folder), reader, Nowhere(), own_pace=False)
     while learning.step(steps):
         pass
     found = state(learning)

@@ -133,6 +133,47 @@ def test_pace_is_lowered_by_an_event_and_a_replay_does_the_same(tmp_path):
     assert again[0] == found[0]
 
 
+class Slow(Nowhere):
+    """An outbox whose events reach the log late."""
+
+    def arrive(self, log):
+        log.append(*(Entry(*event) for event in self.sent))
+        self.sent.clear()
+
+
+def test_a_change_of_pace_that_arrives_after_its_learner_died_is_the_one_its_heir_waits_for(
+    tmp_path, monkeypatch
+):
+    folder = recorded(tmp_path / "shop", pages=200, lag_limit=100)
+    log, reader = SqliteLog(folder), SqliteReader(folder)
+    lag = 50  # too little to slow down, too much to speed up
+    monkeypatch.setattr(reader, "head", lambda: learning.cursor + lag)
+    late, mail = Slow(), Slow()
+    learning = Learning(FolderShelf(folder), reader, late)
+    while learning.cursor < 100:
+        learning.step(7)
+    late.arrive(log)
+    lag = 101
+    assert learning.step(7) == 0
+    assert [kind for kind, _, _ in late.sent] == ["pace"]
+    lag = 50
+    learning = Learning(FolderShelf(folder), reader, mail)  # the heir, from a snapshot
+    for _ in range(10):
+        learning.step(9)
+    late.arrive(log)
+    mail.arrive(log)
+    while learning.step(9) or mail.sent:
+        mail.arrive(log)
+    found = state(learning)
+    assert learning.pace == 0.5
+    log.close()
+    reader.close()
+    for file in (folder / "learner").glob("*"):
+        file.unlink()
+    again = finish(folder)
+    assert again[0] == found[0]
+
+
 def test_an_outbox_survives_its_reader(tmp_path):
     outbox = FolderOutbox(tmp_path)
     outbox.send("policy", "lser/odd name-1", b"1")

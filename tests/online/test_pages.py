@@ -150,3 +150,15 @@ def test_the_coin_has_its_share():
     assert abs(np.mean(tossed) - 0.3) < 0.04
     assert not kernels.coin(np.uint64(5), 0.0)
     assert kernels.coin(np.uint64(5), 1.0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_candidates_are_put_best_first_by_whole_numbers(count):
+    rng = np.random.default_rng(count)
+    vectors = rng.standard_normal((500, 8)).astype(np.float32)
+    direction = rng.standard_normal(8).astype(np.float32)
+    rows = rng.choice(500, count, replace=False)
+    found, scores = kernels.best_first(vectors, rows, direction)
+    by_score = rows[np.argsort(-(vectors[rows] @ direction), kind="stable")]
+    np.testing.assert_array_equal(found, by_score)
+    np.testing.assert_allclose(scores, vectors[by_score] @ direction, atol=1e-5)

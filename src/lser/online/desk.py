@@ -6,6 +6,7 @@ handed an event that needs nothing more.
 
 import hashlib
 import itertools
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -207,7 +208,7 @@ def check_features(features: Any, count: int) -> Float32 | None:
         raise ValueError("features must be a list of numbers") from None
     if array.shape != (count,):
         raise ValueError(f"features must be {count} numbers, got shape {array.shape}")
-    if not np.isfinite(array).all():
+    if not math.isfinite(sum(array.tolist())):  # few numbers: half the time of NumPy's
         raise ValueError("features must be finite")
     return array
 

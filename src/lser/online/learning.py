@@ -36,9 +36,15 @@ VERSION = 1
 class Learning:
     """Folds a shop's log into learners and publishes their policies."""
 
-    def __init__(self, shelf: Shelf, reader: Reader, outbox: Outbox) -> None:
-        """Continue from the newest snapshot on the shelf, or start at the log's beginning."""
+    def __init__(
+        self, shelf: Shelf, reader: Reader, outbox: Outbox, *, own_pace: bool = True
+    ) -> None:
+        """Continue from the newest snapshot on the shelf, or start at the log's beginning.
+
+        Without `own_pace` it replays the log: changes of pace are those that the log has.
+        """
         self._shelf, self._reader, self._outbox = shelf, reader, outbox
+        self._own_pace, self._sent = own_pace, False
         first = next(reader.of_kind("settings"), None)
         if first is None:
             raise ValueError("the log has no settings")
@@ -63,6 +69,7 @@ class Learning:
         self.learners: dict[str, Learner] = {}
         self.cursor = self.pages = self.snapshots = self.snapshot = 0
         self.pace, self._owed = settings.pace, 0.0
+        self._asked: dict[str, Any] | None = None  # the change of pace that is awaited
         self._published = self._saved = 0.0  # log times
         self.versions: dict[str, int] = {}
         self._described: dict[str, int] = {}  # updates at the last policy
@@ -84,7 +91,7 @@ class Learning:
 
     def step(self, limit: int = 2_000) -> int:
         """Fold in the next events; returns how many there were."""
-        if not self._keep_up():
+        if self._own_pace and not self._keep_up():
             return 0
         events = self._reader.read(self.cursor, limit)
         for event in events:
@@ -205,23 +212,40 @@ class Learning:
             self._reached = max(self._reached, self.cursor)
 
     def _keep_up(self) -> bool:
-        """Change the pace by an event where the log runs away; False while that is awaited."""
+        """Change the pace by an event where the log runs away; False while that is awaited.
+
+        What is asked for is saved before it is sent. A learner may die and its event come late:
+        whoever goes on from the snapshot asks for the same at the same place of the log, and
+        waits for it too.
+        """
+        if self._asked is None:
+            self._asked = self._change_of_pace()
+            if self._asked is None:
+                return True
+            self.save()
+        id = f"{self._asked['from']}"
+        found = self._reader.find("pace", id)
+        if found is not None:
+            self._note_pace(found)
+            self._asked, self._sent = None, False
+            return True
+        if not self._sent:
+            self._outbox.send("pace", id, orjson.dumps(self._asked))
+            self._sent = True
+        return False
+
+    def _change_of_pace(self) -> dict[str, Any] | None:
+        """The event that is due here, if any."""
         lag = self._reader.head() - self.cursor
         slower = lag > self.settings.lag_limit and self.pace > self.settings.pace * SLOWEST
         faster = lag < self.settings.lag_limit // 20 and self.pace < self.settings.pace
         start = self.cursor + 1
-        if not (slower or faster) or self.cursor < self._reached or start in self._paces:
-            return True
-        if any(place > start for place in self._paces):
-            return True  # a later change is already logged: this stretch was learned before
-        id = f"{start}"
-        found = self._reader.find("pace", id)
-        if found is not None:
-            self._note_pace(found)
-            return True
+        if not (slower or faster) or self.cursor < self._reached:
+            return None
+        if any(place >= start for place in self._paces):
+            return None  # this one or a later one is logged: this stretch was learned before
         pace = self.pace / 2 if slower else min(2 * self.pace, self.settings.pace)
-        self._outbox.send("pace", id, orjson.dumps({"from": start, "pace": pace, "lag": lag}))
-        return False
+        return {"from": start, "pace": pace, "lag": lag}
 
     def _note_pace(self, event: Event) -> None:
         body = orjson.loads(event.body)
@@ -236,6 +260,7 @@ class Learning:
             "cursor": self.cursor,
             "pages": self.pages,
             "pace": self.pace,
+            "asked": orjson.dumps(self._asked).decode(),
             "owed": self._owed,
             "published": self._published,
             "saved": self._saved,
@@ -257,6 +282,7 @@ class Learning:
             raise ValueError(f"the learner's snapshot has version {tree['version']}, not {VERSION}")
         self._configure(Settings.from_json(json.loads(tree["settings"])))
         self.cursor, self.pages, self.pace = tree["cursor"], tree["pages"], tree["pace"]
+        self._asked = json.loads(tree.get("asked", "null"))
         self._owed, self._published = tree["owed"], tree["published"]
         self._saved, self.snapshots = tree["saved"], tree["snapshots"]
         self.snapshot = self.cursor

@@ -9,6 +9,7 @@ import logging
 import numpy as np
 
 from lser.online.items import Found, Items
+from lser.online.page_kernels import best_first
 from lser.simulators.item_index import FaissIndex, ItemIndex
 from lser.types import Bool, Float32, Int64
 
@@ -104,9 +105,7 @@ class Nearest:
         except RuntimeError:  # the cells held too few
             return None
         if plain:
-            scores = self._items.vectors[rows] @ direction
-            order = np.argsort(-scores, kind="stable")  # best first, by the whole numbers
-            return Found(rows[order], scores[order])
+            return Found(*best_first(self._items.vectors, rows, direction))  # by whole numbers
         keep = self._items.live[rows] if mask is None else mask[rows]
         if self._changed:
             changed = np.fromiter(self._changed, np.int64, len(self._changed))

@@ -29,6 +29,23 @@ def explored(direction: Any, length: float, seed: Any) -> Any:
 
 
 @kernel
+def best_first(vectors: Any, rows: Any, direction: Any) -> Any:
+    """Rows by their inner product with a direction, highest first, and those products."""
+    count = len(rows)
+    ordered, scores = np.empty(count, np.int64), np.empty(count, np.float32)
+    for place in range(count):
+        score = np.float32(0)
+        for column in range(len(direction)):
+            score += vectors[rows[place], column] * direction[column]
+        at = place
+        while at > 0 and scores[at - 1] < score:  # few, and nearly in order already
+            scores[at], ordered[at] = scores[at - 1], ordered[at - 1]
+            at -= 1
+        scores[at], ordered[at] = score, rows[place]
+    return ordered, scores
+
+
+@kernel
 def logits(scores: Any, temperature: float) -> Any:
     """Scores over their own spread and the temperature, at most 0."""
     count = len(scores)

@@ -111,6 +111,7 @@ def warm_up() -> None:
             temperature=1.0, random_share=share, eligible=3, live=live,
         )  # fmt: skip
     kernels.explored(scores, 0.1, np.uint64(0))
+    kernels.best_first(np.eye(3, dtype=np.float32), np.arange(3), scores)
 
 
 def propensities(

@@ -71,8 +71,8 @@ class FaissIndex:
 
     def search(self, weights: Float32, k: int) -> Ids:
         """Item indices (n, k) for weight vectors (n, d), best first."""
-        found: Ids = self._index.search(np.ascontiguousarray(weights), k)[1].astype(np.intp)
-        if (found < 0).any():  # the probed cells held fewer than k items
+        found: Ids = self._index.search(np.ascontiguousarray(weights), k)[1]
+        if found[:, -1].min() < 0:  # the probed cells held fewer than k items
             raise RuntimeError(f"the vector index found fewer than {k} items; use index='exact'")
         return found
 

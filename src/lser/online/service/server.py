@@ -4,6 +4,7 @@ Started by the supervisor, which starts another one when it ends unasked.
 """
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -22,6 +23,9 @@ from lser.online.store import open_store
 
 SWITCH = 5e-4  # seconds until the log's thread gets its turn; Python's own 5 ms are felt
 DRAIN = 10  # seconds that open requests are given at the end
+# Objects made until cycles are looked for, and looks until older ones are looked through: pages
+# that wait for their clicks are many and in no cycle, and a look through them stops every request.
+GARBAGE = (20_000, 20, 50)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,9 @@ def serve(options: Options, parent: int) -> None:
         await server.serve()
         watch.cancel()
 
+    gc.collect()
+    gc.freeze()  # the catalogue stays: nobody need look through it again
+    gc.set_threshold(*GARBAGE)
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop where it is
         runner.run(run())
     if not server.started:

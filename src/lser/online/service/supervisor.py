@@ -21,9 +21,9 @@ logger = logging.getLogger("lser")
 class Supervisor:
     """Starts a server, and another one whenever it ends unasked. The server tends its learner."""
 
-    def __init__(self, options: Options) -> None:
-        """Serve with `options`."""
-        self._options = options
+    def __init__(self, options: Options, *, longest_pause: float = LONGEST_PAUSE) -> None:
+        """Serve with `options`; before a start, wait longer each time, up to a limit."""
+        self._options, self._longest_pause = options, longest_pause
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self.starts = 0
@@ -46,7 +46,7 @@ class Supervisor:
             code = self._process.wait()
             if self._stopping.is_set() or code in (0, BAD_OPTIONS):
                 break
-            pause = 0.2 if time.monotonic() - began > 30 else min(2 * pause, LONGEST_PAUSE)
+            pause = 0.2 if time.monotonic() - began > 30 else min(2 * pause, self._longest_pause)
             logger.warning("the server ended (%s): starting it again", code)
             self._stopping.wait(pause)
         return max(code, 0)
