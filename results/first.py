@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from committed import RESULTS, findings, panel_of
-from delayed import BY_RETURN, BY_REWARD, primary, trained
+from delayed import BANDITS, BY_RETURN, BY_REWARD, REFERENCE, primary, scale, trained
 from demo import added, demo
 from lead import DIALS, holds, lead, ratio, times
 from locality import LONG, PRIMARY, gap, shares
@@ -108,14 +108,18 @@ def _mean(scores: Mapping[int, float]) -> float:
 def later() -> str:
     """What E and N say, in two sentences; the words in full stand further down."""
     found = primary()
-    ends = [_mean(trained(arm)) for arm in (BY_RETURN, BY_REWARD)]
+    ends = [_mean(trained(arm)) for arm in (BY_RETURN, BY_REWARD, REFERENCE, BANDITS[0])]
+    known = scale()
+    assert known.constant is not None
     leads = [ratio(lead().learning, dial, EARNS[0]) for dial in DIALS]
     least, most = (pick(leads, key=lambda one: one.times.estimate) for pick in (min, max))
     kept = "keeps" if holds() else "does not surely keep"
     return (
         "**Where effects are delayed** (long-term satisfaction with a trade-off, E of the plan, "
         f"{found.seeds} seeds) LSER in order of return has a reward per step of {ends[0]:.2f}, in "
-        f"order of reward {ends[1]:.2f}, {_signed(found.mean)}; random documents have 15.87. "
+        f"order of reward {ends[1]:.2f}, {_signed(found.mean)}; uniform replay {ends[2]:.2f}, "
+        f"linear bandits {ends[3]:.2f}, random documents {known.random.score:.2f}, the best "
+        f"constant {known.constant.score:.2f}, the optimum {known.best.score:.2f}. "
         f"**As patience and drift grow** (N, {least.seeds} seeds) the recommender {kept} its lead "
         f"over the linear bandit tuned to earn: {times(least.times)} to {times(most.times)} times "
         "its CTR while learning, over five dials."
