@@ -16,6 +16,7 @@ from typing import Any
 import delayed
 import lead
 import locality_page
+import references
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import ANSWER, first_screen, headline, history, notes
 from speed import short_speed, speed
@@ -172,6 +173,7 @@ def readmes() -> dict[Path, str]:
         "tuning": tuning,
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
+        "references": references.table,
         "delayed": delayed.block,
         "lead": lead.block,
     }

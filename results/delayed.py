@@ -160,9 +160,9 @@ def reading() -> str:
 def table() -> str:
     """Every arm: the reward per step at the end, its share of the possible, and while learning."""
     lines = [
-        "| arm | reward per step [95 %] | share of the possible | worst run | over training | "
-        "while learning | minus uniform [95 %] | seeds |",
-        "|" + "---|" * 8,
+        "| arm | reward per step [95 %] | share of the possible | worst run | above random | "
+        "over training | while learning | minus uniform [95 %] | seeds |",
+        "|" + "---|" * 9,
     ]
     known, held = scale(), [arm for arm in (*MEMORIES, *BANDITS) if arm in runs()]
     for arm in sorted(held, key=lambda name: -np.mean(list(trained(name).values()))):
@@ -171,13 +171,14 @@ def table() -> str:
         other = "" if arm == REFERENCE else signed(gap(trained(arm), trained(REFERENCE)).mean)
         row = (
             *(name_of(arm), interval(mean, digits=2), f"{known.share(mean.estimate):.2f}"),
-            *(f"{min(ends):.2f}", f"{np.mean(list(area(arm).values())):.2f}"),
+            *(f"{min(ends):.2f}", str(sum(score > known.random.score for score in ends))),
+            f"{np.mean(list(area(arm).values())):.2f}",
             *(f"{np.mean(list(learning(arm).values())):.2f}", other, str(len(ends))),
         )
         lines.append("| " + " | ".join(row) + " |")
     policies = [known.random, known.best, *([known.constant] if known.constant else [])]
     for policy in (*policies, *known.others):
-        row = (policy.name, f"{policy.score:.2f}", f"{known.share(policy.score):.2f}", *[""] * 5)
+        row = (policy.name, f"{policy.score:.2f}", f"{known.share(policy.score):.2f}", *[""] * 6)
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 

@@ -17,6 +17,7 @@ import lser
 from lser.catalogue import SIMULATORS
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import lasting, learnable, preset
+from lser.experiments.studies import REWARD, scale_of
 
 FILE = RESULTS / "references.json"
 SEEDS = (700, 701)
@@ -68,6 +69,45 @@ def score(run: Experiment) -> dict[str, float]:
     sessions = 2_000 if run.names[0] == "recogym" else 500
     fresh = lser.evaluate(made.agent, made.evaluation_env, sessions=sessions, seed=made.seeds.final)
     return {"metric": round(fresh.metric, 5), "reward": round(fresh.reward / fresh.length, 5)}
+
+
+def table() -> str:
+    """What every policy without a memory scores on every platform, and what is not known."""
+    rows = json.loads(FILE.read_text())
+    heads = ("random", "popular", "learned constant", "linear bandit", "the same, Thompson")
+    lines = [
+        f"| platform | {' | '.join(heads)} | neural bandit | best constant | best known |",
+        "|" + "---|" * (len(heads) + 4),
+    ]
+    for name, platform, metric, key in SHOWN:
+        known = scale_of({"simulator": platform}, metric)
+        assert known is not None
+        cells = []
+        for agent in AGENTS:
+            found = [r[key] for r in rows if (r["platform"], r["agent"]) == (name, agent)]
+            cells.append(f"{sum(found) / len(found):.4g}")
+        neural = [p.score for p in known.others if p.name == "neural bandit"] or [""]
+        constant = known.constant.score if known.constant else ""
+        shown = (
+            f"{name}, {metric.replace('_', ' ')}",
+            *cells,
+            neural[0],
+            constant,
+            known.best.score,
+        )
+        lines.append("| " + " | ".join(map(str, shown)) + " |")
+    return "\n".join(lines)
+
+
+_LONG, _INTERESTS = "long-term-satisfaction", "interest-evolution"
+SHOWN = (  # name, simulator, metric, and where the score stands
+    ("virtual-taobao", {"name": "virtual-taobao"}, "ctr", "metric"),
+    (_LONG, {"name": _LONG}, "reward_per_step", "metric"),
+    (f"{_LONG}, informative", {"name": _LONG, "sensitivity": 0.1}, "reward_per_step", "metric"),
+    (_INTERESTS, {"name": _INTERESTS}, "quality", "metric"),
+    (_INTERESTS, {"name": _INTERESTS}, REWARD, "reward"),
+    ("recogym", {"name": "recogym"}, "ctr", "metric"),
+)
 
 
 def main() -> None:
