@@ -2,7 +2,8 @@
 
 ``python results/build.py`` (``make report``) draws ``results/report/``, which is not committed,
 copies the figures that pages show to ``results/figures/`` and rewrites the marked blocks of
-``README.md`` and ``results/README.md``; a test checks that these are what it would write.
+``README.md``, ``results/README.md`` and ``results/plan.md``; a test checks that these are what it
+would write.
 """
 
 import json
@@ -12,7 +13,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import delayed
+import lead
 import locality_page
+import references
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import ANSWER, first_screen, headline, history, notes
 from speed import short_speed, speed
@@ -155,8 +159,8 @@ def with_block(text: str, name: str, block: str) -> str:
 
 
 def readmes() -> dict[Path, str]:
-    """Both READMEs as they should be."""
-    front, back = ROOT / "README.md", RESULTS / "README.md"
+    """Both READMEs and the plan as they should be."""
+    front, back, plan = ROOT / "README.md", RESULTS / "README.md", RESULTS / "plan.md"
     first = with_block(front.read_text(), "results", headline())
     second = with_block(back.read_text(), "reading", reading())
     blocks = {
@@ -169,12 +173,17 @@ def readmes() -> dict[Path, str]:
         "tuning": tuning,
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
+        "references": references.table,
+        "delayed": delayed.block,
+        "lead": lead.block,
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())
+    outcomes = with_block(plan.read_text(), "outcome_e", delayed.reading())
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),
+        plan: with_block(outcomes, "outcome_n", lead.reading()),
     }
 
 

@@ -59,15 +59,27 @@ CELLS = tuple(
 
 
 @cache
-def _scales() -> dict[tuple[float, float, int], tuple[float, float]]:
+def _worlds() -> dict[tuple[float, float, int], dict[str, float]]:
     rows: list[dict[str, float]] = json.loads((RESULTS / "worlds.json").read_text())
     return {
-        (row["sparsity"], row["state_dependence"], int(row["world_seed"])): (
-            row["random"],
-            row["oracle"],
-        )
+        (row["sparsity"], row["state_dependence"], int(row["world_seed"])): row
         for row in rows
+        if "patience" not in row and "drift" not in row
     }
+
+
+def world_of(sparsity: float, dependence: float, world: int) -> dict[str, float]:
+    """What known policies score in a world."""
+    return _worlds()[sparsity, dependence, world]
+
+
+@cache
+def linear_bandit(sparsity: float, dependence: float, world: int) -> float:
+    """What the linear bandit scores in a world after 2,000 sessions."""
+    rows = json.loads((RESULTS / "references.json").read_text())
+    name = f"bazaar, sparsity {sparsity:g}, state dependence {dependence:g}, world {world}"
+    [found] = [row["metric"] for row in rows if row["platform"] == name]
+    return float(found)
 
 
 @cache
@@ -84,9 +96,9 @@ def _runs() -> dict[tuple[Cell, str], dict[int, records.Record]]:
 def share(run: records.Record, ctr: float) -> float:
     """A CTR between random actions (0) and the oracle (1) of the run's own world."""
     simulator = run.experiment["simulator"]
-    world = simulator["sparsity"], simulator["state_dependence"], simulator["world_seed"]
-    random, oracle = _scales()[world]
-    return (ctr - random) / (oracle - random)
+    dials = simulator["sparsity"], simulator["state_dependence"], simulator["world_seed"]
+    world = world_of(*dials)
+    return (ctr - world["random"]) / (world["oracle"] - world["random"])
 
 
 def at(run: records.Record, sessions: int) -> float:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+import delayed
+import lead
 import numpy as np
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
@@ -31,6 +33,8 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
+        delayed.reading(),
+        lead.reading(),
         store(panel_of),
         bits(panel_of("hyperplanes", "virtual-taobao")),
         horizon(panel_of),

@@ -46,7 +46,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
     plan = (BUILD.parent / "plan.md").read_text()
     rows = re.findall(r"^\| \*\*([A-J])\*\* \|.*\| (\d+) to \d+[^|]*\|[^|]*\|[^|]*\|$", plan, re.M)
     assert [name for name, _ in rows] == list("ABCDEFGHIJ")
-    planned = {"cure", "demo", "locality"}  # themselves planned
+    planned = {"cure", "delayed", "demo", "lead", "locality"}  # themselves planned
     used = {run.seed for run in build.found() if run.study not in planned}
     assert all(int(first) > max(used) for _, first in rows)
 
@@ -68,10 +68,10 @@ def locality(build):
 def test_a_share_of_the_possible_is_that_of_the_runs_own_world(locality):
     run = next(run for run in locality._runs()[locality.PRIMARY[-1], "lser"].values())
     world = run.experiment["simulator"]["world_seed"]
-    random, oracle = locality._scales()[0.005, 1.0, world]
+    known = locality.world_of(0.005, 1.0, world)
     assert world == run.seed % 3
-    assert locality.share(run, random) == 0
-    assert locality.share(run, oracle) == pytest.approx(1)
+    assert locality.share(run, known["random"]) == 0
+    assert locality.share(run, known["oracle"]) == pytest.approx(1)
 
 
 def test_every_cell_of_the_map_has_equal_seeds_in_every_arm(locality):
@@ -109,3 +109,147 @@ def test_what_was_lost_is_said(build):
 def test_no_table_of_the_readmes_has_a_number_that_is_none(build):
     for path, text in build.readmes().items():
         assert not re.search(r"\bnan\b", text), path
+
+
+FOUND = re.compile(r"([+-]?\d*\.\d+) \[([+-]?\d*\.\d+), ([+-]?\d*\.\d+)\]")
+
+
+def intervals(text):
+    """Every estimate with its interval, as numbers."""
+    plain = text.replace("\u2212", "-")
+    return [tuple(float(number) for number in found) for found in FOUND.findall(plain)]
+
+
+def decimals(text):
+    """Every number with a point, with how many digits it has behind it."""
+    plain = text.replace("\u2212", "-")
+    found = re.findall(r"(?<![\w.])[+-]?(\d*\.(\d+))(?!\w)", plain)
+    return [(float(number), len(digits)) for number, digits in found]
+
+
+@pytest.mark.parametrize(("letter", "script"), [("D", "locality"), ("K", "cure"), ("L", "demo")])
+def test_the_numbers_of_the_plan_are_those_that_the_scripts_print(build, letter, script, capsys):
+    plan = (BUILD.parent / "plan.md").read_text()
+    outcome = re.search(rf"^\*\*Outcome of {letter}\*\*.*?\n\n", plan, re.M | re.S)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BUILD.parent))
+        importlib.import_module(script).main()
+    printed = capsys.readouterr().out
+    known = [number for number, _ in decimals(printed)]
+    for number, digits in decimals(outcome.replace("mean .95 or more", "")):  # a target
+        near = 0.5 * 10**-digits + 1e-9
+        assert any(abs(number - other) <= near for other in known), number
+    quoted, whole = intervals(outcome), intervals(printed)
+    assert quoted
+    for one in quoted:
+        assert any(one == pytest.approx(other, abs=6e-4) for other in whole), one
+
+
+@pytest.fixture(scope="module")
+def delayed(build):
+    """The figures of E."""
+    return build.delayed
+
+
+def test_the_primary_test_of_delayed_effects_pairs_equal_seeds(delayed):
+    ours, theirs = (delayed.trained(arm) for arm in (delayed.BY_RETURN, delayed.BY_REWARD))
+    assert ours.keys() == theirs.keys()
+    gaps = [ours[seed] - theirs[seed] for seed in ours]
+    assert delayed.primary().mean.estimate == pytest.approx(sum(gaps) / len(gaps))
+    assert delayed.primary().seeds == len(gaps)
+
+
+def test_reward_and_metric_are_one_on_long_term_satisfaction(delayed):
+    for arm in delayed.runs():
+        assert delayed.trained(arm) == pytest.approx(delayed.final(arm))
+
+
+def test_arms_of_delayed_effects_differ_in_their_memory_or_agent_alone(delayed):
+    settings = [
+        {k: v for k, v in run.experiment.items() if k not in ("memory", "agent", "label", "seed")}
+        for runs in delayed.runs().values()
+        for run in runs.values()
+    ]
+    assert all(one == settings[0] for one in settings)
+    by_return, by_reward = (
+        dict(delayed.runs()[arm][100].experiment["memory"])
+        for arm in (delayed.BY_RETURN, delayed.BY_REWARD)
+    )
+    assert (by_return.pop("order"), by_reward.pop("order")) == ("return", "reward")
+    assert by_return == by_reward
+
+
+def test_a_verdict_needs_its_interval_and_holm(delayed):
+    from lser.report.stats import Interval
+
+    assert delayed.verdict(Interval(1.0, 0.1, 2.0)) == "above"
+    assert delayed.verdict(Interval(-1.0, -2.0, -0.1)) == "below"
+    assert delayed.verdict(Interval(1.0, -0.1, 2.0)) == "not separated"
+    assert delayed.verdict(Interval(1.0, 0.1, 2.0), 0.06) == "not separated"
+
+
+def test_the_lead_is_a_ratio_at_equal_seeds_in_the_worlds_of_the_plan(build):
+    lead = build.lead
+    dial = lead.GROWN[0]
+    ours, theirs = (lead.lead().learning[dial, arm] for arm in (lead.OURS, lead.EARNS[0]))
+    assert ours.keys() == theirs.keys() == set(range(600, 600 + lead.SEEDS))
+    found = lead.ratio(lead.lead().learning, dial, lead.EARNS[0]).times
+    product = 1.0
+    for seed in ours:
+        product *= ours[seed] / theirs[seed]
+    assert found.estimate == pytest.approx(product ** (1 / len(ours)))
+    assert lead.ratio(lead.lead().learning, dial, lead.OURS).times.estimate == pytest.approx(1)
+
+
+def test_the_lead_holds_only_above_one_at_every_dial(build, monkeypatch):
+    from lser.report.stats import Interval
+
+    lead = build.lead
+    sure = lead.Ratio(Interval(1.3, 1.2, 1.4), 1e-4, 4), 1e-3
+    unsure = lead.Ratio(Interval(1.3, 0.9, 1.8), 0.2, 4), 0.2
+    monkeypatch.setattr(lead, "primary", lambda: dict.fromkeys(lead.GROWN, sure))
+    assert lead.holds()
+    monkeypatch.setattr(lead, "primary", lambda: {**dict.fromkeys(lead.GROWN, sure), 0: unsure})
+    assert not lead.holds()
+
+
+def test_the_scales_of_bazaar_are_what_was_played():
+    import json
+
+    from lser.experiments.studies.worlds import WORLDS
+
+    rows = json.loads((BUILD.parent / "worlds.json").read_text())
+    usual = {"patience": 3.0, "drift": 0.05}
+    assert [world._asdict() for world in WORLDS] == [{**usual, **row} for row in rows]
+
+
+def test_what_simple_learners_score_is_what_was_measured():
+    import json
+
+    from lser.experiments.studies import REWARD, scale_of
+
+    rows = json.loads((BUILD.parent / "references.json").read_text())
+    names = {"ridge": "linear bandit", "popular": "popular"}
+    for platform, key in (
+        *(("virtual-taobao", "metric"), ("long-term-satisfaction", "metric")),
+        *(
+            ("interest-evolution", "metric"),
+            ("interest-evolution", "reward"),
+            ("recogym", "metric"),
+        ),
+    ):
+        metric = {"virtual-taobao": "ctr", "recogym": "ctr", "interest-evolution": "quality"}
+        name = REWARD if key == "reward" else metric.get(platform, "reward_per_step")
+        known = {p.name: p.score for p in scale_of({"simulator": {"name": platform}}, name).others}
+        for agent, shown in names.items():
+            found = [r[key] for r in rows if (r["platform"], r["agent"]) == (platform, agent)]
+            assert known[shown] == pytest.approx(
+                sum(found) / len(found), abs=6e-4 + 6e-3 * abs(known[shown])
+            )
+
+
+def test_the_neural_bandit_of_virtual_taobao_is_uniform_replay_without_foresight(build):
+    arm = build.panel_of("horizon", "virtual-taobao", "session, discount 0").panel.arm("uniform")
+    panel = build.panel_of("comparison", "virtual-taobao", "15,000 sessions").panel
+    known = {policy.name: policy.score for policy in panel.scale.others}
+    assert known["neural bandit"] == pytest.approx(arm.values.mean(), abs=6e-4)

@@ -15,6 +15,7 @@ from lser.report.sentences import no_control, unlearned
 from lser.report.table import Table
 
 TAOBAO = {"name": "virtual-taobao"}
+KNOWN = ("best constant", "linear bandit", "popular", "neural bandit")  # beside the memories
 
 
 def run(memory: str, seed: int, score: float, **settings: object) -> Record:
@@ -69,9 +70,9 @@ def test_cells_carry_the_verdict(scores: list[float], reading: str, sign: str) -
     runs += [run("uniform", seed, 0.5 + 0.01 * seed) for seed in range(4)]
     found = first(runs)
     assert found.readings["lser"] == [reading]
-    assert found.table.columns == ("where", "LSER", "uniform")
+    assert found.table.columns == ("where", "LSER", "uniform", *KNOWN)
     assert found.table.rows[0][1].endswith(sign or "0.50")
-    assert found.table.marks[0] == ("", reading, "reference")
+    assert found.table.marks[0] == ("", reading, "reference", *("" for _ in KNOWN))
 
 
 def test_holm_goes_over_the_whole_table() -> None:
@@ -164,3 +165,34 @@ def test_an_intervention_is_judged_by_the_runs_it_touched() -> None:
 
 def test_a_claim_whose_study_was_not_run_is_not_listed() -> None:
     assert claims_table(find_out(studies(synthetic.demo(2)))) is None
+
+
+def test_agents_without_a_memory_stand_beside_and_are_not_tested() -> None:
+    runs = [run("uniform", seed, 0.5 + 0.01 * seed) for seed in range(4)]
+    runs += [run("lser", seed, 0.6 + 0.02 * seed) for seed in range(4)]
+    before = first(runs)
+    runs += [run("ridge-thompson", seed, 0.3) for seed in range(4)]
+    found = first(runs)
+    assert found.tests == before.tests == 1
+    assert found.table.columns[-1] == "linear bandit, Thompson"
+    assert found.table.rows[0][-1] == "0.29"  # no sign
+    assert found.table.marks[0][-1] == ""
+
+
+def test_a_panel_whose_worlds_come_with_its_seeds_has_their_mean_scale() -> None:
+    def world(seed: int) -> dict[str, object]:
+        return {"name": "bazaar", "state_dependence": 0.75, "sparsity": 0.02, "world_seed": seed}
+
+    runs = [
+        synthetic.record("lead", "LSER recommender", seed, level=0.3, simulator=world(seed % 3))
+        for seed in range(3)
+    ]
+    [panel] = studies(runs)[0].panels
+    scales = [scale_of({"simulator": world(seed)}, "ctr") for seed in range(3)]
+    assert panel.scale is not None
+    best = [scale.best.score for scale in scales if scale is not None]
+    assert panel.scale.best.score == pytest.approx(sum(best) / 3)
+    assert len(set(best)) == 3
+    elsewhere = synthetic.record("lead", "LSER recommender", 3, level=0.3, simulator=world(7))
+    [panel] = studies([*runs, elsewhere])[0].panels
+    assert panel.scale is None

@@ -19,6 +19,7 @@ from lser.report.table import Table
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "open"
 _MARKS = {HOLDS: "above", FAILS: "below", OPEN: "open"}
+_LEARNABLE = ("delayed", "interest", "offers")  # the same platforms, set so that agents learn
 _OTHERS = ("per", "der", "aer", "ser", "her", "uniform")  # what the paper compares LSER with
 
 
@@ -114,9 +115,20 @@ def _on(simulator: str) -> Callable[[Sequence[StudyFindings]], Answer | None]:
         text = f"against uniform: {', '.join(words)}"
         if nothing_learned(one.learned):
             text += f"; no memory learned anything in {name_of(one.panel.metric)}"
+        text += "".join(_elsewhere(found, simulator))
         return Answer(_settle(_readings(pairs)), text)
 
     return answer
+
+
+def _elsewhere(found: Sequence[StudyFindings], simulator: str) -> list[str]:
+    """What planned studies say at settings under which agents learn: words, no verdict."""
+    panels = [one for name in _LEARNABLE for one in _panels(found, name) if _is(one, simulator)]
+    return [
+        f"; {one.panel.title}: {interval(pair.difference, sign=True)}"
+        for one in panels
+        if (pair := one.against("lser", "uniform")) is not None
+    ]
 
 
 def _cheap(found: Sequence[StudyFindings]) -> Answer | None:

@@ -5,16 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lser.catalogue import AGENTS
 from lser.experiments.studies import ScoreScale
 from lser.report.findings import LEVEL, Finding, StudyFindings, Versus, between
 from lser.report.panels import Panel
 from lser.report.sentences import nothing_learned
 from lser.report.stats import holm, mean_t
-from lser.report.style import MEMORIES, count, name_of, number
+from lser.report.style import MEMORIES, count, listing, name_of, number
 from lser.report.table import Table
 
 Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
+_LEARNERS = tuple(AGENTS[name].title for name in AGENTS)
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
 
 
@@ -26,6 +28,8 @@ class Row(NamedTuple):
     scaled: bool
     """Whether the scores are shares of the possible."""
     learned: bool
+    known: Mapping[str, float] = {}
+    """What policies that need no memory score there, by their kind."""
 
 
 class Overview(NamedTuple):
@@ -54,18 +58,21 @@ def overview(found: Sequence[StudyFindings]) -> Overview | None:
     readings = {key: _reading(pair, adjusted[key]) for key, pair in pairs.items()}
     cells = [[_cell(row, arm, readings.get((at, arm), "")) for arm in arms]
              for at, row in enumerate(rows)]  # fmt: skip
+    kinds = _kinds(rows)
+    for row, line in zip(rows, cells, strict=True):
+        line += [number(row.known[k], digits=2) if k in row.known else "" for k in kinds]
     tests = sum(pair.p == pair.p for pair in pairs.values())
     table = Table(
         "overview",
         _caption(tests),
-        ("where", *(name_of(arm) for arm in arms)),
+        ("where", *(name_of(arm) for arm in arms), *kinds),
         tuple(
             (f"{row.title}{'' if row.learned else ' †'}", *line)
             for row, line in zip(rows, cells, strict=True)
         ),
         marks=tuple(
             ("", *(readings.get((at, arm), "reference" if arm in row.scores else "")
-                   for arm in arms))
+                   for arm in arms), *("" for _ in kinds))
             for at, row in enumerate(rows)
         ),
         notes=_notes(rows),
@@ -100,13 +107,40 @@ def _panel_rows(found: Finding) -> list[Row]:
     scores = {arm.name: arm.scores for arm in panel.arms}
     title = f"{panel.title}, {name_of(panel.metric)}"
     learned = not nothing_learned(found.learned)
-    rows = [Row(title, _shares(scores, panel.scale), panel.scale is not None, learned)]
+    rows = [_row(title, scores, panel.scale, learned)]
     rewards = {arm.name: arm.rewards for arm in panel.arms if arm.rewards}
     if rewards and not _proportional(panel):
         title = f"{panel.title}, reward per step (trained on)"
-        scale, learned = panel.reward_scale, not nothing_learned(found.learned_reward)
-        rows.append(Row(title, _shares(rewards, scale), scale is not None, learned))
+        learned = not nothing_learned(found.learned_reward)
+        rows.append(_row(title, rewards, panel.reward_scale, learned))
     return rows
+
+
+def _row(title: str, scores: Scores, scale: ScoreScale | None, learned: bool) -> Row:
+    """Memories are compared; agents that need none stand beside them."""
+    shares = _shares(scores, scale)
+    beside = {
+        name_of(arm): mean_t(list(by.values())).estimate
+        for arm, by in shares.items()
+        if arm in AGENTS
+    }
+    memories = {arm: by for arm, by in shares.items() if arm not in AGENTS}
+    return Row(title, memories, scale is not None, learned, {**_known(scale), **beside})
+
+
+def _kinds(rows: Sequence[Row]) -> list[str]:
+    """The policies beside the memories, in the order in which they are met."""
+    return list(dict.fromkeys(kind for row in rows for kind in row.known))
+
+
+def _known(scale: ScoreScale | None) -> dict[str, float]:
+    """The shares of policies that are known: the best constant and the simplest learners."""
+    if scale is None:
+        return {}
+    constant = {"best constant": scale.constant} if scale.constant else {}
+    learners = {policy.name: policy for policy in scale.others if policy.name in _LEARNERS}
+    named = {**constant, **learners}
+    return {name: scale.share(policy.score) for name, policy in named.items()}
 
 
 def _proportional(panel: Panel) -> bool:
@@ -130,7 +164,10 @@ def _pooled(study: StudyFindings) -> list[Row]:
         seeds = set.intersection(*(set(share) for share in shares))
         scores[name] = {s: float(np.mean([share[s] for share in shares])) for s in sorted(seeds)}
     title = f"{study.study.spec.title}, mean of {len(panels)} cells, {name_of(panels[0].metric)}"
-    return [Row(title, scores, True, True)]
+    known = [_known(panel.scale) for panel in panels]
+    everywhere = [kind for kind in known[0] if all(kind in one for one in known)]
+    means = {kind: float(np.mean([one[kind] for one in known])) for kind in everywhere}
+    return [Row(title, scores, True, True, means)]
 
 
 def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
@@ -170,6 +207,12 @@ def _caption(tests: int) -> str:
 
 def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
+    kinds = _kinds(rows)
+    if kinds:
+        notes.append(
+            f"For comparison, without signs and with few seeds or none: {listing(kinds)}; empty "
+            "where nobody has measured it."
+        )
     if not all(row.learned for row in rows):
         notes.append("† No arm ends clearly above its own untrained policy: nothing was learned.")
     if not all(row.scaled for row in rows):

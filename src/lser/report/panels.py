@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from lser.experiments.records import Record, ordered
-from lser.experiments.studies import REWARD, ScoreScale, StudySpec, order_of, scale_of, spec_for
+from lser.experiments.studies import (
+    REWARD,
+    ScoreScale,
+    StudySpec,
+    mean_scale,
+    order_of,
+    scale_of,
+    spec_for,
+)
 from lser.report.naming import clean, natural, slug, unique
 from lser.report.settings import apart, canonical, flat
 from lser.report.stats import Float64, area_under_curve
@@ -109,12 +117,21 @@ class Panel:
     @property
     def scale(self) -> ScoreScale | None:
         """The known scores of random actions and of the best policy, on the platform's metric."""
-        return scale_of(self.experiment, self.metric)
+        return self._scale(self.metric)
 
     @property
     def reward_scale(self) -> ScoreScale | None:
         """The same for the reward per step."""
-        return scale_of(self.experiment, REWARD)
+        return self._scale(REWARD)
+
+    def _scale(self, metric: str) -> ScoreScale | None:
+        """The scale of its world, or the mean of its worlds' where they come with the seeds."""
+        if not self.spec.drawn:
+            return scale_of(self.experiment, metric)
+        runs = {run.seed: run.experiment for run in self.arms[0].runs}
+        scales = [scale_of(runs[seed], metric) for seed in sorted(runs)]
+        known = [scale for scale in scales if scale is not None]
+        return mean_scale(known) if known and len(known) == len(scales) else None
 
     @property
     def commands(self) -> tuple[str, ...]:

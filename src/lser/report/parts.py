@@ -109,7 +109,8 @@ def _curves(found: Finding, name: str = "") -> Figure | None:
 
 
 def _dots(found: Finding) -> Figure:
-    text = f"{sentences.forest(found)} {sentences.spread(found)}"
+    parts = (sentences.forest(found), sentences.spread(found), sentences.lines(found))
+    text = " ".join(part for part in parts if part)
     alt = f"Final {name_of(found.panel.metric)} of every run on {found.panel.place}."
     return _figure(found, "runs", plots.dots(found), text, alt, tall=True)
 
@@ -117,7 +118,8 @@ def _dots(found: Finding) -> Figure:
 def _trend(found: Finding) -> Figure:
     axis = found.panel.spec.arm_by[0].name
     alt = f"Final {name_of(found.panel.metric)} on {found.panel.place} by number of {axis}."
-    return _figure(found, "trend", plots.trend(found), sentences.trend(found), alt)
+    text = f"{sentences.trend(found)} {sentences.lines(found)}".strip()
+    return _figure(found, "trend", plots.trend(found), text, alt)
 
 
 _PANEL_FIGURES: dict[str, Callable[[Finding], Figure | None]] = {

@@ -117,6 +117,7 @@ def trend(found: Finding) -> Draw:
             at, means[:, 0], yerr=np.abs(means[:, 1:] - means[:, :1]).T, color=colour, marker="o",
             linewidth=1.8, elinewidth=1.2, capsize=3,
         )  # fmt: skip
+        _marks(axes.axhline, found.panel)
         axes.set_xticks(at)
         axes.set_xlabel(axis.name or axis.path)
         axes.set_ylabel(f"final {_shown(found.panel.metric)}")
@@ -182,7 +183,7 @@ def _seconds(mean: dict[str, float], part: str) -> float:
 
 
 def _marks(line: Any, panel: Panel) -> None:
-    """Lines at what random actions, the best constant and the best known policy score."""
+    """Lines at what random actions, simple learners, the best constant and the best known score."""
     scale = panel.scale
     if scale is None:
         return
@@ -190,6 +191,8 @@ def _marks(line: Any, panel: Panel) -> None:
     for policy, style in known:
         if policy is not None:
             line(policy.score, color=INK, linestyle=style, linewidth=0.9, alpha=0.6)
+    for policy in scale.others:
+        line(policy.score, color=INK, linestyle="-", linewidth=0.6, alpha=0.35)
 
 
 def _shown(name: str) -> str:

@@ -61,7 +61,9 @@ def lines(found: Finding) -> str:
     if scale is None:
         return ""
     constant = f"dash-dotted: {scale.constant.name}; " if scale.constant else ""
-    return f"Dotted: {scale.random.name}; {constant}dashed: {scale.best.name}."
+    others = listing([f"{one.name} ({number(one.score)})" for one in scale.others])
+    fine = f"thin: {others}; " if others else ""
+    return f"Dotted: {scale.random.name}; {fine}{constant}dashed: {scale.best.name}."
 
 
 def forest(found: Finding) -> str:

@@ -114,7 +114,8 @@ def _sessions(arm: Arm, threshold: float) -> str:
 def _scale_words(scale: ScoreScale | None) -> str:
     if scale is None:
         return ""
-    constant = f", {scale.constant.name} {number(scale.constant.score)}" if scale.constant else ""
+    between = [scale.constant] if scale.constant else []
+    constant = "".join(f", {p.name} {number(p.score)}" for p in (*between, *scale.others))
     return (
         f", the place between {scale.random.name} ({number(scale.random.score)}: 0) and "
         f"{scale.best.name} ({number(scale.best.score)}: 1){constant}; how many runs ever reached "

@@ -12,7 +12,7 @@ from lser.experiments.studies.known import (
     order_of,
     spec_for,
 )
-from lser.experiments.studies.platforms import REWARD, ScoreScale, scale_of
+from lser.experiments.studies.platforms import REWARD, ScoreScale, mean_scale, scale_of
 from lser.experiments.studies.spec import Axis, StudySpec, value_at
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "Axis",
     "ScoreScale",
     "StudySpec",
+    "mean_scale",
     "order_of",
     "plan",
     "scale_of",

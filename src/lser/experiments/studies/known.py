@@ -183,8 +183,10 @@ STUDIES: dict[str, StudySpec] = {
             "delayed",
             "Delayed effects",
             "Do delayed effects need an order by return?",
-            about="E: long-term satisfaction where it matters, by reward and by return.",
+            about="E: long-term satisfaction where it matters, by reward, by return, and bandits.",
             cells=f"{_PLANNED}:delayed",
+            compared=("memory", "agent"),
+            panel_by=(Axis("simulator.sensitivity", "sensitivity {:g}"),),
             first_seed=NEW_SEEDS,
         ),
         StudySpec(
@@ -240,6 +242,19 @@ _DRAWN = {
         compared=("memory", "agent", "updates_per_step"),
         reference="exploring bandit",
         headline=False,
+    ),
+    "lead": StudySpec(
+        "lead",
+        "The lead as patience and drift grow",
+        "Does this recommender keep its lead over a linear bandit?",
+        compared=("memory", "agent", "updates_per_step"),
+        panel_by=(
+            Axis("simulator.patience", "patience {:g}"),
+            Axis("simulator.drift", "drift {:g}"),
+        ),
+        reference="earning bandit",
+        headline=False,
+        worlds=3,
     ),
 }
 

@@ -103,6 +103,10 @@ def delayed(scale: Scale) -> Iterator[Experiment]:
         yield _cell(_short(learnable("long-term-satisfaction", memory), scale), "delayed", memory)
     by_return = _with_memory(learnable("long-term-satisfaction", "lser"), order="return")
     yield _cell(_short(by_return, scale), "delayed", "lser by return")
+    plain = _short(learnable("long-term-satisfaction"), scale)
+    yield _cell(_with_agent(plain, discount=0.0), "delayed", "neural-bandit")
+    for bandit in ("ridge", "ridge-thompson"):
+        yield _cell(replace(plain, agent=AGENTS[bandit].params()), "delayed", bandit)
 
 
 def interest(scale: Scale) -> Iterator[Experiment]:

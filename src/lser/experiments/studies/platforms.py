@@ -5,9 +5,11 @@ platform at other settings than these has no scale.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from lser.experiments.studies.worlds import WORLDS
 
 REWARD = "reward"  # per step: what the agents are trained on, whatever the platform's metric is
 
@@ -29,6 +31,8 @@ class ScoreScale:
     constant: Policy | None = None
     """The best that shows everybody the same."""
     source: str = ""
+    others: tuple[Policy, ...] = ()
+    """What the simplest learners score: the linear bandit and what is popular."""
 
     def share(self, score: float) -> float:
         """Where a score lies between random (0) and the best known (1)."""
@@ -75,8 +79,26 @@ def _times(scale: ScoreScale, factor: float) -> ScoreScale:
     def of(policy: Policy) -> Policy:
         return Policy(policy.name, factor * policy.score)
 
-    constant = of(scale.constant) if scale.constant else None
-    return ScoreScale(of(scale.random), of(scale.best), constant, scale.source)
+    constant, others = of(scale.constant) if scale.constant else None, map(of, scale.others)
+    return ScoreScale(of(scale.random), of(scale.best), constant, scale.source, tuple(others))
+
+
+def mean_scale(scales: Sequence[ScoreScale]) -> ScoreScale:
+    """The scale of scores that are averaged over several worlds."""
+    first = scales[0]
+
+    def of(policies: Sequence[Policy]) -> Policy:
+        return Policy(policies[0].name, sum(p.score for p in policies) / len(policies))
+
+    constants = [scale.constant for scale in scales if scale.constant is not None]
+    others = zip(*(scale.others for scale in scales), strict=True)
+    return ScoreScale(
+        of([scale.random for scale in scales]),
+        of([scale.best for scale in scales]),
+        of(constants) if len(constants) == len(scales) else None,
+        first.source,
+        tuple(of(group) for group in others),
+    )
 
 
 _TAOBAO = ScoreScale(
@@ -84,41 +106,49 @@ _TAOBAO = ScoreScale(
     Policy("actor trained through the click network", 0.9997),
     Policy("best constant action", 0.992),
     "docs/simulators/virtual_taobao.md",
+    (Policy("linear bandit", 0.899), Policy("popular", 0.467), Policy("neural bandit", 0.945)),
 )
 _SATISFACTION = ScoreScale(
     Policy("random documents", 15.81),
     Policy("optimum that sees the exposure", 18.94),
     Policy("most clickbait", 18.94),  # the optimum itself; 18.97 in 8,000 simulated sessions
     "docs/simulators/long_term_satisfaction.md, dynamic programming",
+    (Policy("linear bandit", 18.9), Policy("popular", 18.9)),
+)
+_INFORMATIVE = ScoreScale(
+    Policy("random documents", 15.87),
+    Policy("optimum that sees the exposure", 17.20),
+    Policy("least clickbait", 16.67),
+    "docs/simulators/long_term_satisfaction.md, dynamic programming",
+    (Policy("most clickbait, the best page now", 13.88),),
 )
 _RECOGYM = ScoreScale(
     Policy("random products", 0.0113),
     Policy("oracle that knows the user", 0.0184),
     Policy("most popular product", 0.0150),
     "docs/simulators/recogym.md",
+    (Policy("linear bandit", 0.0153), Policy("popular", 0.0118)),
 )
 _QUALITY = ScoreScale(
     Policy("random slates", -0.60),
     Policy("ratio 1.5, the best return known", 2.24),
     source="docs/simulators/interest_evolution.md",
+    others=(Policy("linear bandit", -0.4), Policy("popular", -0.61)),
 )
 _WATCHED = ScoreScale(  # in continuing traffic, where a session's end costs nothing
     Policy("random actions", 2.21),
     Policy("highest interest", 2.88),
     source="simulated over 4,000 sessions",
+    others=(Policy("linear bandit", 2.56), Policy("popular", 1.97)),
 )
 
-# Bazaar by (sparsity, state dependence): the best constant, and the oracle that sees the hidden
-# interest; each simulated over 4,096 sessions.
-_BAZAAR = {
+# Bazaar by (sparsity, state dependence) on the older map: the best constant, and the oracle that
+# sees the hidden interest; each simulated over 4,096 sessions.
+_BAZAAR_MAP = {
     (0.01, 0.0): (0.286, 0.286),
     (0.01, 0.5): (0.100, 0.302),
     (0.01, 0.75): (0.035, 0.299),
     (0.01, 1.0): (0.011, 0.299),
-    (0.02, 0.0): (0.454, 0.454),
-    (0.02, 0.5): (0.188, 0.467),
-    (0.02, 0.75): (0.068, 0.456),
-    (0.02, 1.0): (0.024, 0.461),
     (0.05, 0.0): (0.653, 0.653),
     (0.05, 0.5): (0.378, 0.656),
     (0.05, 0.75): (0.162, 0.652),
@@ -130,18 +160,40 @@ _BAZAAR_DEFAULTS = {
 }  # fmt: skip
 
 
-def _bazaar(sparsity: float, dependence: float) -> Platform:
-    constant, oracle = _BAZAAR[sparsity, dependence]
+def _bazaar(dials: Mapping[str, float], known: Sequence[float], informed: float = 0.0) -> Platform:
+    random, constant, oracle = known
     scale = ScoreScale(
-        Policy("random actions", sparsity),
+        Policy("random actions", random),
         Policy("oracle that sees the hidden interest", oracle),
         Policy("shared taste for everybody", constant),
         "docs/simulators/bazaar.md",
+        (Policy("policy that knows demographics", informed),) if informed else (),
     )
-    settings = {**_BAZAAR_DEFAULTS, "sparsity": sparsity, "state_dependence": dependence}
-    return Platform("bazaar", settings, {"ctr": scale, REWARD: _times(scale, 10)})
+    return Platform(
+        "bazaar", {**_BAZAAR_DEFAULTS, **dials}, {"ctr": scale, REWARD: _times(scale, 10)}
+    )
 
 
+def _bazaars() -> tuple[Platform, ...]:
+    older = (
+        _bazaar({"sparsity": sparsity, "state_dependence": dependence}, (sparsity, *known))
+        for (sparsity, dependence), known in _BAZAAR_MAP.items()
+    )
+    dials = ("sparsity", "state_dependence", "patience", "drift", "world_seed")
+    worlds = (
+        _bazaar(
+            {name: getattr(world, name) for name in dials},
+            (world.random, world.constant, world.oracle),
+            world.informed,
+        )
+        for world in WORLDS
+    )
+    return (*older, *worlds)
+
+
+_INTERESTS = {"num_candidates": 20, "slate_size": 3, "actions": "continuous", "num_clusters": 20}
+_SHOP = {"random_seed": 42, "num_products": 10, "number_of_flips": 0, "version": 1}
+_DOCUMENTS = {"num_candidates": 20, "slate_size": 1, "time_budget": 60}
 PLATFORMS: tuple[Platform, ...] = (
     Platform(
         "virtual-taobao",
@@ -150,18 +202,25 @@ PLATFORMS: tuple[Platform, ...] = (
     ),
     Platform(
         "long-term-satisfaction",
-        {"sensitivity": 0.01, "num_candidates": 20, "slate_size": 1, "time_budget": 60},
+        {"sensitivity": 0.01, **_DOCUMENTS},
         {"reward_per_step": _SATISFACTION, REWARD: _SATISFACTION},
     ),
     Platform(
-        "interest-evolution",
-        {"num_candidates": 20, "slate_size": 3, "actions": "continuous", "num_clusters": 20},
-        {"quality": _QUALITY, REWARD: _WATCHED},
+        "long-term-satisfaction",
+        {"sensitivity": 0.1, **_DOCUMENTS},
+        {"reward_per_step": _INFORMATIVE, REWARD: _INFORMATIVE},
     ),
     Platform(
-        "recogym",
-        {"random_seed": 42, "num_products": 10, "number_of_flips": 0, "version": 1},
-        {"ctr": _RECOGYM, REWARD: _RECOGYM},
+        "interest-evolution",
+        {**_INTERESTS, "reward": "watch time"},
+        {"quality": _QUALITY, REWARD: _WATCHED},
     ),
-    *(_bazaar(sparsity, dependence) for sparsity, dependence in _BAZAAR),
+    Platform("interest-evolution", {**_INTERESTS, "reward": "quality"}, {"quality": _QUALITY}),
+    Platform("recogym", {**_SHOP, "reward_scale": 1.0}, {"ctr": _RECOGYM, REWARD: _RECOGYM}),
+    Platform(
+        "recogym",
+        {**_SHOP, "reward_scale": 50.0},
+        {"ctr": _RECOGYM, REWARD: _times(_RECOGYM, 50)},
+    ),
+    *_bazaars(),
 )
