@@ -15,16 +15,10 @@ from lser.cli.jobs import run_jobs
 from lser.cli.outcome import flat, next_commands
 from lser.cli.train import _names, _split
 from lser.comparison import plan
-<<<<<<< HEAD
-from lser.experiments import records
-from lser.experiments.study import Tally, job_for
-=======
 from lser.experiments import preflight, records
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.ready import check, sizes
-from lser.experiments.recording import write_json
 from lser.experiments.study import Done, Processes, Tally, job_for, killed_by
->>>>>>> minutes
 
 
 def test_an_estimate_of_time_is_words_and_no_picture(tmp_path, capsys):

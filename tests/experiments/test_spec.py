@@ -111,4 +111,4 @@ def test_the_ends_of_every_scale_are_in_order(platform):
     for scale in platform.scales.values():
         assert scale.random.score < scale.best.score
         if scale.constant is not None:
-            assert scale.random.score < scale.constant.score <= scale.best.score
+            assert scale.constant.score <= scale.best.score  # where tastes differ, below random

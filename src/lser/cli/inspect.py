@@ -1,6 +1,7 @@
 """``lser inspect``: would replaying by similarity pay on these transitions?"""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -98,8 +99,8 @@ def _arrays(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file, np.load(file) as arrays:
             return dict(arrays)
-    except ValueError as error:
-        raise ValueError(f"{path} is no file of arrays: {error}") from None
+    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no .npz of arrays: {error}") from None
 
 
 def _held(replay: Any) -> Log:
@@ -139,7 +140,7 @@ def _from_csv(path: Path) -> Log:
     if not any(line.strip() for line in lines):
         raise ValueError(f"{path} has no rows")
     try:
-        table = np.loadtxt(lines or ["nan"], delimiter=",", ndmin=2, dtype=np.float32)
+        table = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32)
     except ValueError as error:
         raise ValueError(f"{path} is no table of numbers: {error}") from None
     if table.shape[1] != len(names):

@@ -10,13 +10,9 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-<<<<<<< HEAD
 from lser.checks import check_number
 from lser.cli.display import LINE_SECONDS, left, scores, stdout
-=======
-from lser.cli.display import LINE_SECONDS, Results, left, scores
 from lser.cli.words import plain, quoted
->>>>>>> minutes
 from lser.experiments import progress, records
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -39,12 +35,8 @@ def _watch(
         every: Seconds between looks.
         once: Look once and stop.
     """
-<<<<<<< HEAD
     check_number("--every", every, low=0.01, high=86_400)
     console = stdout()
-=======
-    console = Results()
->>>>>>> minutes
     if once:
         console.print(view(record))
     elif console.is_terminal:

@@ -73,26 +73,6 @@ def summary(status: Status) -> dict[str, Any]:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-<<<<<<< HEAD
-    """The progress last left in `folder`, if any that can be read."""
-    try:
-        value: Any = json.loads((folder / PROGRESS).read_text())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return value if _whole(value) else None
-
-
-def _whole(value: Any) -> bool:
-    """Whether it says all that readers ask of it, each number a number."""
-    if not isinstance(value, dict) or not isinstance(value.get("metric"), str):
-        return False
-    sessions, of = value.get("sessions"), value.get("of")
-    if not isinstance(sessions, int) or not isinstance(of, int) or of < 1:
-        return False
-    maybe = [value.get(name) for name in ("evaluation", "left")]  # null before the first
-    numbers = [value.get("so_far"), *(number for number in maybe if number is not None)]
-    return all(isinstance(number, int | float) for number in numbers)
-=======
     """The progress last left in `folder`, if any; what is none is taken for none."""
     path = folder / PROGRESS
     try:
@@ -115,4 +95,3 @@ def _whole(value: dict[str, Any]) -> bool:
         return False
     counts = [number for name, number in zip(names, numbers, strict=True) if name in COUNTED]
     return all(abs(n) < MOST for n in counts) and value["of"] > 0
->>>>>>> minutes
