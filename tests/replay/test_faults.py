@@ -65,14 +65,14 @@ def spoil(arguments):
 
 
 @contextmanager
-def failing(monkeypatch, at):
-    """Fail the allocation number `at` from here on; yields how many there were."""
+def failing(monkeypatch, at, *, for_good=False):
+    """Fail the allocation number `at`, or all from it on; yields how many there were."""
     count = [0]
 
     def wrapped(real):
         def allocate(*args, **kwargs):
             count[0] += 1
-            if count[0] == at:
+            if count[0] == at or (for_good and count[0] > at):
                 raise MemoryError("no room")
             return real(*args, **kwargs)
 
@@ -84,8 +84,9 @@ def failing(monkeypatch, at):
         yield count
 
 
+@pytest.mark.parametrize("for_good", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("name", KINDS)
-def test_a_failed_allocation_leaves_a_memory_as_before_or_after(name, monkeypatch):
+def test_a_failed_allocation_leaves_a_memory_as_before_or_after(name, for_good, monkeypatch):
     memory, failed, ids = made(name), 0, np.zeros(8, np.int64)
     for number, (call, arguments) in enumerate(calls_of(name, 14)):
         before = Snapshot(memory)
@@ -94,7 +95,7 @@ def test_a_failed_allocation_leaves_a_memory_as_before_or_after(name, monkeypatc
         after = Snapshot(twin)
         for at in range(1, 200) if number > 6 else ():
             tried, mine = pickle.loads(pickle.dumps(memory)), copy.deepcopy(arguments)
-            with failing(monkeypatch, at) as count:
+            with failing(monkeypatch, at, for_good=for_good) as count:
                 try:
                     do(tried, call, mine, ids)
                 except MemoryError:

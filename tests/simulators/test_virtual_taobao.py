@@ -39,9 +39,9 @@ def simulator():
 
 
 @pytest.fixture(scope="module")
-def released(simulator):
-    """The released networks, or the generated ones that the recorded numbers are of."""
-    return simulator
+def released(simulator, golden):
+    """The released networks where their numbers are at hand, else those of the recorded ones."""
+    return VirtualTaobao(Params(generated=True)) if golden == RECORDED else simulator
 
 
 @pytest.fixture(scope="module")

@@ -138,12 +138,16 @@ class LocalityReplay(Memory):
         return ids
 
     def _take_or_keep(self, block: Given, streams: ArrayLike | None) -> Int64:
-        """`_take`; a block that is cut is copied: its arrays are the caller's to change."""
+        """`_take`; a block that is cut is copied: its arrays are the caller's to change.
+
+        Where not even that can be done, what was stored of it stays and the rest is left out.
+        """
         try:
             return self._take(block, streams)
         except BaseException:
             rest = self._unfinished
-            if isinstance(rest, partial) and rest.func == self._resume:
+            if self._direct and isinstance(rest, partial) and rest.func == self._resume:
+                self._unfinished = None  # a second exception must not leave the caller's arrays
                 cut, *others = rest.args
                 self._unfinished = partial(self._resume, tuple(map(np.array, cut)), *others)
             raise
@@ -166,6 +170,8 @@ class LocalityReplay(Memory):
             except TypeError:  # not all are arrays that a kernel takes as they are
                 self._unfinished = None
         block = self.store.plain(block) if self._hashed else self.store.checked(block)
+        if not self._direct:  # what follows storing reads it again, perhaps after an interruption
+            block = tuple(map(np.array, block))
         labels = stream_labels(streams, len(block[2])) if self._returns is not None else None
         return self._write(block, self._newcomers(block[0]), labels)
 
