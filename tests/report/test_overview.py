@@ -15,7 +15,7 @@ from lser.report.sentences import no_control, unlearned
 from lser.report.table import Table
 
 TAOBAO = {"name": "virtual-taobao"}
-KNOWN = ("best constant", "linear bandit", "popular", "neural bandit")  # beside the memories
+KNOWN = ("best constant", "best bandit")  # beside the memories
 
 
 def run(memory: str, seed: int, score: float, **settings: object) -> Record:
@@ -171,12 +171,22 @@ def test_agents_without_a_memory_stand_beside_and_are_not_tested() -> None:
     runs = [run("uniform", seed, 0.5 + 0.01 * seed) for seed in range(4)]
     runs += [run("lser", seed, 0.6 + 0.02 * seed) for seed in range(4)]
     before = first(runs)
-    runs += [run("ridge-thompson", seed, 0.3) for seed in range(4)]
+    runs += [run("ridge-thompson", seed, 0.3) for seed in range(4)]  # known ones are better
+    assert first(runs).table.rows[0][-1] == before.table.rows[0][-1]
+    runs += [run("ridge", seed, 0.97) for seed in range(4)]
     found = first(runs)
     assert found.tests == before.tests == 1
-    assert found.table.columns[-1] == "linear bandit, Thompson"
-    assert found.table.rows[0][-1] == "0.29"  # no sign
+    assert found.table.columns[-1] == "best bandit"
+    assert found.table.rows[0][-1] == "0.97"  # no sign
     assert found.table.marks[0][-1] == ""
+
+
+def test_a_variant_of_one_row_has_no_column() -> None:
+    runs = [run(memory, seed, 0.5) for memory in ("uniform", "lser", "odd") for seed in range(3)]
+    assert "odd" in first(runs).table.columns  # the only row is its row
+    lone = [run("uniform", seed, 0.5, sessions=600) for seed in range(3)]
+    lone += [run("lser", seed, 0.6, sessions=600) for seed in range(3)]
+    assert "odd" not in first(runs + lone).table.columns
 
 
 def test_a_panel_whose_worlds_come_with_its_seeds_has_their_mean_scale() -> None:

@@ -17,6 +17,7 @@ from lser.report.table import Table
 Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
 _LEARNERS = tuple(AGENTS[name].title for name in AGENTS)
+CONSTANT, BANDIT = "best constant", "best bandit"
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
 
 
@@ -125,7 +126,7 @@ def _row(title: str, scores: Scores, scale: ScoreScale | None, learned: bool) ->
         if arm in AGENTS
     }
     memories = {arm: by for arm, by in shares.items() if arm not in AGENTS}
-    return Row(title, memories, scale is not None, learned, {**_known(scale), **beside})
+    return Row(title, memories, scale is not None, learned, _best({**_known(scale), **beside}))
 
 
 def _kinds(rows: Sequence[Row]) -> list[str]:
@@ -133,11 +134,18 @@ def _kinds(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(kind for row in rows for kind in row.known))
 
 
+def _best(known: Mapping[str, float]) -> dict[str, float]:
+    """The best constant, and of the learners without a memory the best: two columns, not six."""
+    kept = {CONSTANT: known[CONSTANT]} if CONSTANT in known else {}
+    learners = [share for kind, share in known.items() if kind != CONSTANT]
+    return {**kept, BANDIT: max(learners)} if learners else kept
+
+
 def _known(scale: ScoreScale | None) -> dict[str, float]:
     """The shares of policies that are known: the best constant and the simplest learners."""
     if scale is None:
         return {}
-    constant = {"best constant": scale.constant} if scale.constant else {}
+    constant = {CONSTANT: scale.constant} if scale.constant else {}
     learners = {policy.name: policy for policy in scale.others if policy.name in _LEARNERS}
     named = {**constant, **learners}
     return {name: scale.share(policy.score) for name, policy in named.items()}
@@ -167,7 +175,7 @@ def _pooled(study: StudyFindings) -> list[Row]:
     known = [_known(panel.scale) for panel in panels]
     everywhere = [kind for kind in known[0] if all(kind in one for one in known)]
     means = {kind: float(np.mean([one[kind] for one in known])) for kind in everywhere}
-    return [Row(title, scores, True, True, means)]
+    return [Row(title, scores, True, True, _best(means))]
 
 
 def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
@@ -177,10 +185,12 @@ def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
 
 
 def _arms(rows: Sequence[Row]) -> list[str]:
-    """LSER and uniform first, then the others as everywhere."""
+    """LSER and uniform first, then the others as everywhere; no column for one variant's row."""
+    held = [set(row.scores) for row in rows]
     names = dict.fromkeys(arm for row in rows for arm in row.scores)
     known = [name for name in dict.fromkeys(("lser", "uniform", *MEMORIES)) if name in names]
-    return [*known, *(name for name in names if name not in known)]
+    others = [name for name in names if name not in known]
+    return [*known, *(n for n in others if len(rows) == 1 or sum(n in arms for arms in held) > 1)]
 
 
 def _reading(pair: Versus, adjusted: float) -> str:
@@ -210,8 +220,9 @@ def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     kinds = _kinds(rows)
     if kinds:
         notes.append(
-            f"For comparison, without signs and with few seeds or none: {listing(kinds)}; empty "
-            "where nobody has measured it."
+            f"For comparison, without signs and with few seeds or none: {listing(kinds)} (of the "
+            "linear and neural bandits and the most popular, the best); empty where nobody has "
+            "measured it."
         )
     if not all(row.learned for row in rows):
         notes.append("† No arm ends clearly above its own untrained policy: nothing was learned.")
