@@ -132,7 +132,7 @@ def test_a_checkpoint_restores_what_went_in(tmp_path):
     assert back["d"] == 2**70
 
 
-KILLS = 20
+KILLS = 8  # make drill does more
 WORKER = """
 import json, sys
 from pathlib import Path
