@@ -89,4 +89,4 @@ def test_there_is_one_place_that_knows_of_the_system_s_locks():
 
     source = Path(locks.__file__).parent
     knowing = {str(p.relative_to(source)) for p in source.rglob("*.py") if "fcntl" in p.read_text()}
-    assert knowing - {"replay/mapped.py"} == {"locks.py"}
+    assert knowing == {"locks.py"}

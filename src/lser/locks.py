@@ -12,7 +12,7 @@ from typing import Protocol
 try:
     import fcntl
 except ImportError:
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module, or none
 
 AVAILABLE = fcntl is not None
 

@@ -4,38 +4,14 @@ from functools import partial
 
 import gymnasium as gym
 import numpy as np
+from counting import Counting
 from gymnasium import spaces
 from small_shop import DIALS
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from lser.adapters.sb3 import MemoryReplayBuffer
 
-BOX = spaces.Box(-10, 10, (3,), np.float32)
-
-
-ACTION = spaces.Box(-1, 1, (2,), np.float32)
-
-
-class Counting(gym.Env):
-    """Observation t after t steps; leaves after `last` steps, or is cut off after `limit`."""
-
-    observation_space = BOX
-    action_space = ACTION
-
-    def __init__(self, last=100, limit=100, base=0):
-        self.last, self.limit, self.base, self.t = last, limit, base, 0
-
-    def observe(self):
-        return np.full(3, self.base + self.t / 10, np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return self.observe(), {}
-
-    def step(self, action):
-        self.t += 1
-        return self.observe(), float(self.t), self.t == self.last, self.t == self.limit, {}
+BOX, ACTION = Counting.observation_space, Counting.action_space
 
 
 class Wares(gym.Env):

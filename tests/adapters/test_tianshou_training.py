@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from counting import NEEDS_ROWS
 from small_shop import DIALS
 from tianshou.data import Batch, Collector, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
@@ -28,16 +29,7 @@ def test_every_memory_trains(memory):
     assert any(not torch.equal(a, b) for a, b in zip(before, algo.policy.parameters(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("memory", "knobs", "why"),
-    [
-        ("aer", {}, "needs rows of its own"),
-        ("der", {}, "needs rows of its own"),
-        ("der-uniform", {}, "needs rows of its own"),
-        ("her", {}, "goals need rows"),
-        ("ser", {"strategy": "coverage"}, "strategy='coverage' needs rows"),
-    ],
-)
+@pytest.mark.parametrize(("memory", "knobs", "why"), NEEDS_ROWS)
 def test_a_memory_that_needs_rows_of_its_own_is_refused_with_the_reason(memory, knobs, why):
     with pytest.raises(ValueError, match=f"memory='{memory}' cannot be used with Tianshou.*{why}"):
         MemoryReplayBuffer(memory, 10, **knobs)

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from counting import NEEDS_ROWS
 from small_shop import DIALS
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
@@ -82,16 +83,7 @@ def test_every_memory_trains(memory):
     assert all(torch.isfinite(p).all() for p in loss.parameters())
 
 
-@pytest.mark.parametrize(
-    ("memory", "knobs", "why"),
-    [
-        ("aer", {}, "needs rows of its own"),
-        ("der", {}, "needs rows of its own"),
-        ("der-uniform", {}, "needs rows of its own"),
-        ("her", {}, "goals need rows"),
-        ("ser", {"strategy": "coverage"}, "strategy='coverage' needs rows"),
-    ],
-)
+@pytest.mark.parametrize(("memory", "knobs", "why"), NEEDS_ROWS)
 def test_a_memory_that_needs_rows_of_its_own_is_refused_with_the_reason(memory, knobs, why):
     with pytest.raises(ValueError, match=f"memory='{memory}' cannot be used with TorchRL.*{why}"):
         memory_pair(memory, 10, WIDTH, **knobs)

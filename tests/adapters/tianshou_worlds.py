@@ -2,8 +2,8 @@
 
 from functools import partial
 
-import gymnasium as gym
 import numpy as np
+from counting import WIDTH, Counting
 from tianshou.algorithm import DDPG
 from tianshou.algorithm.modelfree.ddpg import ContinuousDeterministicPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -16,36 +16,10 @@ from tianshou.utils.net.continuous import ContinuousActorDeterministic, Continuo
 from lser.adapters.tianshou import MemoryReplayBuffer
 from lser.catalogue import MEMORIES
 
-WIDTH = 3
-
-
 WITH_ROWS = {"aer", "der", "der-uniform", "her"}
 
 
 OFFERED = [*sorted(set(MEMORIES) - WITH_ROWS), "toy_memory:NewestReplay"]
-
-
-class Counting(gym.Env):
-    """Observation base + t / 10 after t steps; ends after `last` steps, cut off after `limit`."""
-
-    observation_space = gym.spaces.Box(-10, 10, (WIDTH,), np.float32)
-    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
-
-    def __init__(self, last=100, limit=100, base=0):
-        self.last, self.limit, self.base, self.t = last, limit, base, 0
-
-    def observe(self):
-        return np.full(WIDTH, self.base + self.t / 10, np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return self.observe(), {}
-
-    def step(self, action):
-        self.t += 1
-        info = {"t": self.t}
-        return self.observe(), float(self.t), self.t == self.last, self.t == self.limit, info
 
 
 def steps(n=1, seed=0):

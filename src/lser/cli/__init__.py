@@ -67,7 +67,7 @@ def _answer(arguments: list[str]) -> int:
     try:
         with _narrow_help() if {"-h", "--help"} & set(rest) else nullcontext():
             code: int = command(rest)
-    except BrokenPipeError:
+    except BrokenPipeError:  # an OSError, and no mistake of the user's
         raise
     except (ValueError, MemoryError, OSError, WeightsError) as error:
         return _error(str(error))

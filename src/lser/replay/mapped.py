@@ -6,12 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lser.locks import try_lock
 from lser.types import Float32
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 def map_rows(owner: object, path: Path, shape: tuple[int, int], *, reopen: bool) -> Float32:
@@ -42,13 +38,10 @@ def _reserve(path: Path, size: int, *, fresh: bool) -> int:
     """Lock a file and reserve its place on the disk: writing to a map of it cannot fail then."""
     descriptor = os.open(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if fresh else 0), 0o666)
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(descriptor):
+            raise ValueError(f"path={str(path)!r} holds the rows of a memory that is in use")
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(descriptor, 0, size)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise ValueError(f"path={str(path)!r} holds the rows of a memory that is in use") from None
     except BaseException:
         os.close(descriptor)
         raise

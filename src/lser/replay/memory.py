@@ -5,6 +5,7 @@ and what to do with TD errors, in terms of slots. `Memory` is both for the memor
 package; others need only keep the `Replay` protocol.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -37,7 +38,7 @@ class Block(NamedTuple):
     streams: Int64  # (N,) who took it
 
 
-class Memory:
+class Memory(ABC):
     """Rows, ids, one lock and one file format; what is kept and drawn is the subclass's.
 
     A subclass names its `KIND` and its `Params`, and overrides what differs of `begin`, `insert`,
@@ -268,9 +269,9 @@ class Memory:
         """Take a block in; returns ids. By default it goes over the oldest."""
         return self.store.append(block.rows)
 
+    @abstractmethod
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """The slots to replay, (size,), and their weights, or None for ones."""
-        raise NotImplementedError
 
     def replay(self, size: int, query: ArrayLike | None) -> Batch:
         """A batch of what `draw` picks."""

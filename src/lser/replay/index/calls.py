@@ -155,13 +155,15 @@ def prepare() -> None:
     They raise TypeError then, before they have done anything: what Numba's dispatcher looks at
     need not be looked at twice.
     """
-    if extend.signatures:  # type: ignore[attr-defined]  # a Numba dispatcher
+    storing: Any = extend  # Numba's dispatchers, which pass for plain functions elsewhere
+    picking: Any = replay
+    if storing.signatures:
         return
     matrix, vector, flags = types.float32[:, ::1], types.float32[::1], types.boolean[::1]
     block = (matrix, matrix, vector, matrix, flags, flags)
     ids = places = types.int64[::1]
-    extend.compile((types.int64, *block, ids, places))  # type: ignore[attr-defined]
+    storing.compile((types.int64, *block, ids, places))
     drawn = (matrix, types.boolean[:, ::1], ids)
-    replay.compile((types.int64, vector, types.int64, types.float64, *drawn))  # type: ignore[attr-defined]
+    picking.compile((types.int64, vector, types.int64, types.float64, *drawn))
     refuse_others(extend)
     refuse_others(replay)
