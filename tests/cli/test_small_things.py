@@ -3,7 +3,6 @@
 import csv
 import signal
 import threading
-import time
 
 import pytest
 from small import SMALL, trained, written
@@ -19,6 +18,7 @@ from lser.experiments import preflight, records
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.ready import check, sizes
 from lser.experiments.study import Done, Processes, Tally, job_for, killed_by
+from waiting import until
 
 
 def test_an_estimate_of_time_is_words_and_no_picture(tmp_path, capsys):
@@ -187,13 +187,18 @@ def test_time_left_in_words(seconds, words):
 
 def test_a_study_without_a_terminal_speaks_while_it_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(live, "LINE_SECONDS", 0.02)
+    text = []
+
+    def spoke():
+        text.append(capsys.readouterr().err)
+        return len("".join(text).splitlines()) > 2
+
     jobs = [job_for(run, tmp_path, "") for run in plan(["uniform"], seeds=2)]
     tally = Tally(jobs)
     tally.started(jobs[0])
     with live.Watch(jobs, tally, already=3):
-        time.sleep(0.3)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) > 2
+        until(spoke, "a third line")
+    lines = "".join(text).splitlines()
     assert lines[0].startswith("3 done before, 0 done, 1 running, 1 waiting, 0%")
     assert threading.active_count() < 20
 

@@ -186,13 +186,23 @@ def test_time_comes_from_the_database_and_is_steady(database, monkeypatch):
 
 
 def test_one_learner_has_the_lease_and_a_second_takes_over(database, monkeypatch):
-    monkeypatch.setattr(postgres_store, "LASTS", 0.4)
+    monkeypatch.setattr(postgres_store, "LASTS", 60.0)
+    monkeypatch.setattr(postgres_store, "RENEWED_EVERY", 0.1)
     database.log("process").close()
     first = database.lease()
     assert database.lease() is None
-    time.sleep(1.0)
-    assert database.lease() is None  # it is renewed
+
+    def ends():
+        with psycopg.connect(database.address) as other:
+            return other.execute("select until from lease").fetchone()
+
+    taken = ends()
+    until(lambda: ends() > taken, "the renewal")
+    assert database.lease() is None
     first._done.set()  # paused: nothing is renewed any more
+    first._thread.join()
+    with psycopg.connect(database.address, autocommit=True) as other:  # and a minute passes
+        other.execute("update lease set until = until - interval '60 seconds'")
     second = []
     until(lambda: second.append(database.lease()) or second[-1] is not None)
     for write in (
@@ -214,7 +224,7 @@ def test_one_learner_has_the_lease_and_a_second_takes_over(database, monkeypatch
 
 
 def test_who_lost_the_lease_finds_out(database, monkeypatch):
-    monkeypatch.setattr(postgres_store, "LASTS", 0.4)
+    monkeypatch.setattr(postgres_store, "RENEWED_EVERY", 0.1)
     database.log("process").close()
     lease = database.lease()
     assert lease.held()

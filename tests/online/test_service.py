@@ -2,7 +2,6 @@ import os
 import re
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -222,15 +221,14 @@ def test_stopping_drains_and_nothing_acknowledged_is_missing(tmp_path):
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
         for thread in threads:
             thread.start()
-        time.sleep(1.5)
         until((tmp_path / "shop" / "learner.json").exists)
+        until(lambda: len(acknowledged) > 20)
         supervisor.stop()
         for thread in threads:
             thread.join()
     reader = SqliteReader(tmp_path / "shop")
     ids = {event.id for event in reader.of_kind("decision")}
     reader.close()
-    assert len(acknowledged) > 20
     assert {page["id"] for page in acknowledged} <= ids
     assert list((tmp_path / "shop" / "books").glob("*.lser"))  # saved at the end
     assert list((tmp_path / "shop" / "learner").glob("*.lser"))
@@ -243,12 +241,11 @@ def test_a_killed_server_is_started_again(tmp_path):
         first = client("POST", "/recommend", {"id": "a", "user": "u", "features": [0, 0]})
         client.close()
         os.kill(supervisor.pid, signal.SIGKILL)
-        time.sleep(0.5)
+        until(lambda: supervisor.starts == 2, "its second start")
         assert supervisor.wait_until_ready()
         client = Client(port)
         assert client("POST", "/recommend", {"id": "a", "user": "u", "features": [1, 1]}) == first
         client.close()
-        assert supervisor.starts == 2
 
 
 # tokens, rates, sizes

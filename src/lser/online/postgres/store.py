@@ -24,6 +24,7 @@ from lser.online.store import Shelf
 from lser.training import checkpoint
 
 LASTS = 6.0  # seconds of a lease that is not renewed
+RENEWED_EVERY = 1.5  # seconds
 WRITE_LIMIT = 5.0  # seconds for a group of events to be written
 
 
@@ -120,7 +121,7 @@ class PostgresLease:
         self._thread.start()
 
     def _keep(self) -> None:
-        while not self._done.wait(LASTS / 4):
+        while not self._done.wait(RENEWED_EVERY):
             try:
                 if not self._renew():
                     self._lost = True
