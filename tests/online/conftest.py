@@ -10,6 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the drill is not installed
 
 from drill.postgres import Server, binaries
+from shops import hand_clock
 
 from lser.online.folder_store import FolderStore
 
@@ -26,6 +27,13 @@ def postgres():
     server = Server(fsync=False)
     yield server
     server.stop()
+
+
+@pytest.fixture
+def hands():
+    """The clock of the logs in this process, turned by the test."""
+    with hand_clock() as clock:
+        yield clock
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

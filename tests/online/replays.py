@@ -1,10 +1,9 @@
 """Recorded logs, and learners run over them to the end."""
 
 import shutil
-import time
 
 import numpy as np
-from shops import Shoppers, catalogue, quick, visit
+from shops import Shoppers, catalogue, hand_clock, quick, visit
 
 from lser.online import Recommender
 from lser.online.folder_store import FolderShelf
@@ -29,13 +28,16 @@ def recorded(folder, pages=240, **settings):
     """A log of visits, without anything learned."""
     chosen = quick(arms=ARMS, session_timeout=0.5, snapshot_every=0.15, **settings)
     shoppers = Shoppers(catalogue())
-    with Recommender(catalogue(), folder, features=2, settings=chosen, learner="off") as shop:
+    with (
+        hand_clock() as hands,
+        Recommender(catalogue(), folder, features=2, settings=chosen, learner="off") as shop,
+    ):
         for start in range(0, pages, 40):
             visit(shop, shoppers, 40, start=start)
-            time.sleep(0.1)
+            hands.turn(0.1)
         shop.put_items(["7", "new"], np.ones((2, 4)))
         visit(shop, shoppers, 20, start=pages)
-        time.sleep(0.3)
+        hands.turn(0.3)
         shop.log.append(Entry("tick", None, b"{}"))
     return folder
 

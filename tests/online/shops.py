@@ -1,10 +1,41 @@
 """Small shops for the tests: a catalogue, settings that act fast, and shoppers with a taste."""
 
+import contextlib
+import time
+
 import numpy as np
+import pytest
 
 from lser.online import Settings
+from lser.online.log import Clock
 
 QUICK = {"window": 0.2, "publish_every": 0.1, "session_timeout": 5.0, "cold": "none"}
+
+
+class Hands:
+    """The clock of all logs here: it moves a little with every look, and by what a test says."""
+
+    step = 0.0005  # seconds
+
+    def __init__(self):
+        self.now = time.time()
+
+    def __call__(self, _clock=None):
+        self.now += self.step
+        return self.now
+
+    def turn(self, seconds):
+        self.now += seconds
+
+
+@contextlib.contextmanager
+def hand_clock():
+    """Logs whose time does not pass by itself: a machine that pauses makes no click late."""
+    hands = Hands()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Clock, "__init__", lambda self, *_: None)
+        patch.setattr(Clock, "__call__", lambda self: hands())
+        yield hands
 
 
 def catalogue(items=60, dim=4, seed=0):

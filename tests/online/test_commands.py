@@ -2,7 +2,6 @@
 
 import csv
 import json
-import time
 
 import numpy as np
 import pytest
@@ -89,14 +88,14 @@ def test_a_past_that_cannot_be_read_is_refused(tmp_path, header, row, message):
         read_past(write_csv(tmp_path / "clicks.csv", header, [row]))
 
 
-def test_policies_are_estimated_from_a_log(tmp_path, capsys):
+def test_policies_are_estimated_from_a_log(tmp_path, hands, capsys):
     shoppers, settings = Shoppers(catalogue()), quick(random_share=0.5, temperature=3.0)
     with Recommender(
         catalogue(), tmp_path / "shop", features=2, settings=settings, learner="off"
     ) as shop:
         for turn in range(3):
             visit(shop, shoppers, 100, start=100 * turn)
-            time.sleep(0.25)
+            hands.turn(0.25)
             shop.learn()
     assert main(["evaluate", "--log", str(tmp_path / "shop"), "--floor", "1"]) == 0
     assert "SNIPS" in capsys.readouterr().out

@@ -1,10 +1,8 @@
 """Off-policy estimates against what the world itself says."""
 
-import time
-
 import numpy as np
 import pytest
-from shops import quick
+from shops import hand_clock, quick
 
 from lser.online import Recommender
 from lser.online.estimates import evaluate
@@ -31,13 +29,16 @@ def world(tmp_path_factory):
     settings = quick(
         arms=(("random", 1.0),), k=2, candidates=6, temperature=0.7, random_share=0.1, window=0.05
     )
-    with Recommender(vectors, folder, settings=settings, learner="off") as shop:
+    with (
+        hand_clock() as hands,
+        Recommender(vectors, folder, settings=settings, learner="off") as shop,
+    ):
         for number in range(1_500):
             page = shop.recommend(f"u{number}")
             hits = [item for item in page.items if rng.random() < RATES[int(item)]]
             if hits:
                 shop.feedback(page.id, hits)
-        time.sleep(0.1)
+        hands.turn(0.1)
         shop.learn()
         truth = {}
         for name, policy in (("up", toward([1, 0, 0])), ("random", RandomPolicy())):

@@ -1,5 +1,4 @@
 import threading
-import time
 
 import numpy as np
 import orjson
@@ -33,10 +32,15 @@ def events(shop, kind):
     return found
 
 
-def wait(shop, seconds):
+@pytest.fixture(autouse=True)
+def wait(hands):
     """Let the log's time pass, and have it noticed."""
-    time.sleep(seconds)
-    shop.learn()
+
+    def passed(shop, seconds):
+        hands.turn(seconds)
+        shop.learn()
+
+    return passed
 
 
 def test_a_page_has_distinct_items_and_its_propensities(shop):
@@ -80,7 +84,7 @@ def test_repeated_feedback_changes_nothing(shop):
     assert shop.books.counts["clicks"] == 2
 
 
-def test_late_feedback_is_logged_counted_and_not_learned(shop):
+def test_late_feedback_is_logged_counted_and_not_learned(shop, wait):
     page = shop.recommend("u", [0, 0], 5)
     wait(shop, 0.3)
     assert shop.feedback(page.id, page.items)
@@ -132,7 +136,7 @@ def test_bad_arguments_are_refused_and_not_logged(shop, call, message):
     assert shop.log.head == head
 
 
-def test_it_learns_what_visitors_click(shop):
+def test_it_learns_what_visitors_click(shop, wait):
     shoppers = Shoppers(catalogue())
     before = np.mean(visit(shop, shoppers, 150))
     for turn in range(1, 4):
@@ -143,7 +147,7 @@ def test_it_learns_what_visitors_click(shop):
     assert after > 2 * before
 
 
-def test_a_shop_goes_on_where_it_stopped(tmp_path):
+def test_a_shop_goes_on_where_it_stopped(tmp_path, wait):
     shoppers = Shoppers(catalogue())
     with Recommender(
         catalogue(), tmp_path / "shop", features=2, settings=quick(), learner="off"
@@ -160,7 +164,7 @@ def test_a_shop_goes_on_where_it_stopped(tmp_path):
         assert again.settings == shop.settings
 
 
-def test_books_folded_anew_are_the_books_of_the_snapshot(tmp_path):
+def test_books_folded_anew_are_the_books_of_the_snapshot(tmp_path, wait):
     """Without its snapshot, after kill -9 say, a shop has the same books."""
     shoppers = Shoppers(catalogue())
     with Recommender(
@@ -238,7 +242,7 @@ def test_bad_arms_are_refused(arms, message):
         Settings(arms=parse_arms(arms))
 
 
-def test_exploration_belongs_to_the_visit(shop):
+def test_exploration_belongs_to_the_visit(shop, wait):
     """One visitor's pages of one visit explore in one way; another visit in another."""
     shoppers = Shoppers(catalogue())
     visit(shop, shoppers, 60)
@@ -255,7 +259,7 @@ def test_exploration_belongs_to_the_visit(shop):
     assert np.abs(noises[0] - noises[2]).max() > 1e-3
 
 
-def test_promote_and_rollback_by_hand(shop):
+def test_promote_and_rollback_by_hand(shop, wait):
     shoppers = Shoppers(catalogue())
     for turn in range(3):
         visit(shop, shoppers, 40, start=40 * turn)
@@ -284,7 +288,7 @@ def feed_arms(shop, rates, pages=600):
             shop.feedback(page.id, hits)
 
 
-def test_an_arm_below_control_goes_back_by_itself(tmp_path):
+def test_an_arm_below_control_goes_back_by_itself(tmp_path, hands, wait):
     arms = (("bandit", 0.5), ("lser", 0.5))
     settings = quick(arms=arms, learning_starts=10)
     with Recommender(
@@ -295,7 +299,7 @@ def test_an_arm_below_control_goes_back_by_itself(tmp_path):
         versions = shop.books.arms.versions["lser"]
         assert versions.current > 0
         feed_arms(shop, lambda page, user: 0.4 if page.arm == "bandit" else 0.05, pages=500)
-        time.sleep(0.3)
+        hands.turn(0.3)
         until(lambda: versions.held, "the way back")
         assert versions.current == 0
         release = orjson.loads(events(shop, "release")[-1].body)
@@ -305,7 +309,7 @@ def test_an_arm_below_control_goes_back_by_itself(tmp_path):
         assert page.policy.startswith("bandit")  # control's pages
 
 
-def test_the_cold_start_hands_over_on_evidence(tmp_path):
+def test_the_cold_start_hands_over_on_evidence(tmp_path, hands, wait):
     settings = quick(cold="popular", learning_starts=10)
     with Recommender(
         catalogue(), tmp_path / "shop", features=2, settings=settings, learner="off"
@@ -322,6 +326,7 @@ def test_the_cold_start_hands_over_on_evidence(tmp_path):
         cold = [u for u in map(str, range(50)) if unit("lser", "probe", u) < 0.5]
         assert shop.recommend(cold[0]).policy.startswith("popular")
         feed_arms(shop, rates, pages=500)
+        hands.turn(0.3)
         until(lambda: not arms.cold("lser-steady"), "the handover")
         assert shop.recommend(cold[0]).policy.startswith("lser")
         assert orjson.loads(events(shop, "handover")[0].body)["by"] == "evidence"
@@ -340,7 +345,7 @@ def test_a_new_shop_needs_items(tmp_path):
         Recommender.open(tmp_path / "other")
 
 
-def test_without_vectors_they_are_learned_from_co_clicks(tmp_path):
+def test_without_vectors_they_are_learned_from_co_clicks(tmp_path, wait):
     """Visitors click within one of two halves: learned vectors tell the halves apart."""
     ids = [f"i{n}" for n in range(20)]
     settings = quick(dim=4, window=0.05)
@@ -362,7 +367,7 @@ def test_without_vectors_they_are_learned_from_co_clicks(tmp_path):
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, rel=1e-4)
 
 
-def test_retention_deletes_what_was_learned_and_is_old(shop):
+def test_retention_deletes_what_was_learned_and_is_old(shop, wait):
     shoppers = Shoppers(catalogue())
     visit(shop, shoppers, 100)
     wait(shop, 0.3)
@@ -377,7 +382,7 @@ def test_retention_deletes_what_was_learned_and_is_old(shop):
     assert len(page.items) == 5
 
 
-def test_old_changes_of_items_are_compacted_and_mean_the_same(shop):
+def test_old_changes_of_items_are_compacted_and_mean_the_same(shop, wait):
     """Below the oldest page that is kept; a shop opened anew has the same catalogue."""
     shoppers, rng = Shoppers(catalogue()), np.random.default_rng(0)
     for turn in range(12):

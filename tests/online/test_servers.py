@@ -1,7 +1,6 @@
 """Several recommenders over one log in PostgreSQL: one shop, whoever is asked."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from waiting import until
 
 
 @pytest.fixture
-def pair(database):
+def pair(database, hands):
     """Two servers of one shop; neither learns by itself."""
     one = Recommender(catalogue(), database.address, features=2, settings=quick(), learner="off")
     two = Recommender.open(database.address, learner="off")
@@ -53,10 +52,10 @@ def test_items_and_settings_reach_every_server(pair):
     assert two.recommend("u", [0, 0], 5).items == ["new"]
 
 
-def test_policies_are_published_through_the_database(pair):
+def test_policies_are_published_through_the_database(pair, hands):
     one, two = pair
     visit(one, Shoppers(catalogue()), 60)
-    time.sleep(0.3)
+    hands.turn(0.3)
     assert one.learn() >= 60
     with pytest.raises(ValueError, match="has a learner already"):
         two.learn()
@@ -89,14 +88,14 @@ def test_books_of_all_servers_are_the_same_fold(pair):
     assert first["counts"]["decisions"] == 120
 
 
-def test_a_second_learner_takes_over_to_the_same_bits(database, monkeypatch):
+def test_a_second_learner_takes_over_to_the_same_bits(database, hands, monkeypatch):
     monkeypatch.setattr(postgres_store, "LASTS", 0.6)
     settings = quick(snapshot_every=0.15)
     with Recommender(
         catalogue(), database.address, features=2, settings=settings, learner="off"
     ) as shop:
         visit(shop, Shoppers(catalogue()), 120)
-        time.sleep(0.3)
+        hands.turn(0.3)
         visit(shop, Shoppers(catalogue()), 40, start=120)
     first, reader = database.lease(), database.reader()
     learning = Learning(first.shelf, reader, first.outbox)
