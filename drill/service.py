@@ -95,14 +95,23 @@ def running(folder: Path, **options: Any) -> Iterator[tuple[Supervisor, int]]:
 class Ledger(threading.Thread):
     """A client that writes down what was acknowledged, and retries what was not."""
 
-    def __init__(self, name: str, ports: Sequence[int], stop: threading.Event) -> None:
-        """Ask any of `ports` until `stop`."""
+    def __init__(
+        self,
+        name: str,
+        ports: Sequence[int],
+        stop: threading.Event,
+        token: str | None,
+        features: int,
+    ) -> None:
+        """Ask any of `ports` until `stop`, with so many features of the visitor."""
         super().__init__()
         self.label, self.ports, self.stop = name, list(ports), stop
+        self.token, self.features = token, features
         self.pages: dict[str, list[str]] = {}
         self.reports: set[str] = set()
         self.wrong: list[str] = []
         self.retries = self.turn = 0
+        self.longest = 0.0  # seconds from the first asking to the answer
         self._client: Client | None = None
 
     def run(self) -> None:
@@ -121,7 +130,8 @@ class Ledger(threading.Thread):
         self._hang_up()
 
     def _page(self, id: str, number: int) -> list[str] | None:
-        body = {"id": id, "user": self.label, "features": [0.1, number % 7 / 7], "k": 4}
+        body: dict[str, Any] = {"id": id, "user": self.label, "k": 4}
+        body["features"] = [0.1, number % 7 / 7][: self.features]
         answer = self.insist("/recommend", body)
         if answer is None:
             return None
@@ -136,13 +146,15 @@ class Ledger(threading.Thread):
 
     def insist(self, path: str, body: dict[str, Any]) -> Any:
         """Ask until there is an answer: the same id, however often, whichever server answers."""
+        began = time.monotonic()
         while not self.stop.is_set():
             try:
                 if self._client is None:
                     self.turn += 1
-                    self._client = Client(self.ports[self.turn % len(self.ports)])
+                    self._client = Client(self.ports[self.turn % len(self.ports)], self.token)
                 status, answer = self._client("POST", path, body)
                 if status == 200:
+                    self.longest = max(self.longest, time.monotonic() - began)
                     return answer
             except (OSError, ValueError, http.client.HTTPException):
                 pass
@@ -158,10 +170,12 @@ class Ledger(threading.Thread):
 
 
 @contextlib.contextmanager
-def crowd(ports: Sequence[int], count: int = 4) -> Iterator[list[Ledger]]:
+def crowd(
+    ports: Sequence[int], count: int = 4, *, token: str | None = None, features: int = 2
+) -> Iterator[list[Ledger]]:
     """Clients at work; on leaving, they stop."""
     stop = threading.Event()
-    ledgers = [Ledger(f"c{n}", ports, stop) for n in range(count)]
+    ledgers = [Ledger(f"c{n}", ports, stop, token, features) for n in range(count)]
     for ledger in ledgers:
         ledger.start()
     try:
