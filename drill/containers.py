@@ -1,15 +1,18 @@
 """``python -m drill.containers``: faults for the containers of ``deploy/compose.yaml``.
 
 They must be up, the shop new, and the drill as root on their machine, with DB_PASSWORD set as it
-was for them:  ``docker compose up --build --detach --scale learn=2``
+was for them:  ``docker compose up --build --detach --scale learn=2``. At the end servers and
+learners are stopped.
 """
 
 import argparse
+import http.client
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,8 +22,8 @@ from lser.online import Recommender
 from lser.online.store import open_store
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
-DOOR = 8080
-FAULTS = ("serve-1", "serve-2", "learn", "db", "both servers", "all at once")
+DOOR, SERVERS = 8080, (8081, 8082)
+FAULTS = ("serve-1", "serve-2", "serve-1 hangs", "learn", "db", "both servers", "all at once")
 QUICK = {"window": 0.5, "publish_every": 0.5, "snapshot_every": 1.0, "learning_starts": 50}
 
 
@@ -61,8 +64,21 @@ class Engine:
             return ""
         return str(row[0]) if row else ""
 
+    def hang(self, container: str, seconds: float) -> None:
+        """Stop all processes of a container for a while."""
+        self._ask("pause", container)
+        time.sleep(seconds)
+        self._ask("unpause", container)
+
+    def stop(self, *services: str) -> None:
+        """End services in peace; the engine does not restart them."""
+        self._ask("stop", *(one for service in services for one in self.ids(service)))
+
     def hit(self, fault: str) -> None:
-        """Kill a service, both servers, or everything but the door."""
+        """Kill a service, both servers, or everything but the door; or let a server hang."""
+        if fault == "serve-1 hangs":
+            self.hang(self.ids("serve-1")[0], 20.0)
+            return
         match fault:
             case "learn":
                 host = self.holder().partition("/")[0]
@@ -89,22 +105,32 @@ def waited(done: Callable[[], object], seconds: float = 120.0) -> float:
     return time.monotonic() - began
 
 
+def ready(port: int) -> bool:
+    """Whether the server behind a port answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
 def round_of(engine: Engine, fault: str, ledgers: Sequence[Ledger]) -> str:
     """One fault, and what the clients and the learner saw of it."""
     before = [(ledger.acknowledged(), ledger.retries) for ledger in ledgers]
     for ledger in ledgers:
         ledger.longest = 0.0
-    had = engine.holder()
+    had, began = engine.holder(), time.monotonic()
     engine.hit(fault)
     taken = waited(lambda: engine.holder() not in ("", had)) if fault == "learn" else 0.0
-    waited(lambda: all(len(engine.ids(f"serve-{n}")) == 1 for n in (1, 2)))
     for ledger, (acknowledged, _) in zip(ledgers, before, strict=True):
         waited(lambda ledger=ledger, goal=acknowledged + 50: ledger.acknowledged() >= goal)  # type: ignore[misc]
-    time.sleep(5.0)  # and let the restarted one come back to work
+    waited(lambda: all(map(ready, SERVERS)))
+    back = time.monotonic() - began
     answered = sum(map(Ledger.acknowledged, ledgers)) - sum(a for a, _ in before)
     refused = sum(ledger.retries for ledger in ledgers) - sum(r for _, r in before)
     longest = max(ledger.longest for ledger in ledgers)
     words = f"{fault:14}{answered:7} acknowledged{refused:5} refused, longest wait {longest:5.1f} s"
+    words += f", all back after {back:5.1f} s"
     return words + (f", lease taken after {taken:.1f} s" if taken else "")
 
 
@@ -121,6 +147,7 @@ def main() -> int:
         waited(lambda: min(map(Ledger.acknowledged, ledgers)) > 100)
         for fault in FAULTS * options.rounds:
             print(round_of(engine, fault, ledgers), flush=True)
+    engine.stop("serve-1", "serve-2", "learn")  # the log stands still
     store = open_store(engine.address)
     reader = store.reader()
     policies = sum(1 for _ in reader.of_kind("policy"))

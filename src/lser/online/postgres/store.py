@@ -191,16 +191,22 @@ class PostgresStore:
         return PostgresReader(Link(self.address))
 
     def lease(self, log: Log | None = None) -> PostgresLease | None:
-        """The learner's lease, None where another has it; `log` is the one of this process."""
-        row = self._link(
-            lambda c: c.execute(
-                "update lease set token = token + 1, holder = %s, "
-                "until = clock_timestamp() + make_interval(secs => %s) "
-                "where until not between clock_timestamp() "  # also where the clock went back
-                "and clock_timestamp() + make_interval(secs => %s) returning token",
-                (self._holder, LASTS, 2 * LASTS),
-            ).fetchone()
-        )
+        """The learner's lease, None where another has it; `log` is the one of this process.
+
+        FileNotFoundError where there is no shop yet.
+        """
+        try:
+            row = self._link(
+                lambda c: c.execute(
+                    "update lease set token = token + 1, holder = %s, "
+                    "until = clock_timestamp() + make_interval(secs => %s) "
+                    "where until not between clock_timestamp() "  # also where the clock went back
+                    "and clock_timestamp() + make_interval(secs => %s) returning token",
+                    (self._holder, LASTS, 2 * LASTS),
+                ).fetchone()
+            )
+        except psycopg.errors.UndefinedTable:
+            raise FileNotFoundError(f"{self.name} holds no log") from None
         return None if row is None else PostgresLease(self.address, int(row[0]))
 
     def take_in(self, log: Log) -> None:
