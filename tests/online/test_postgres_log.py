@@ -36,8 +36,6 @@ def test_a_learner_that_is_there_before_the_shop_waits_for_it(database):
         FileNotFoundError, match="holds no log"
     ):  # what the learner's process awaits
         database.lease()
-    database.log("process").close()
-    database.lease().close()
 
 
 def test_servers_see_one_another_s_events_in_the_log_s_order(logs):
