@@ -81,7 +81,7 @@ class Server:
             )
         self.wait()
 
-    def wait(self, seconds: float = 30.0) -> None:
+    def wait(self, seconds: float = 120.0) -> None:
         """Wait until it answers."""
         import psycopg
 
