@@ -11,7 +11,7 @@ import termios
 import time
 from typing import NamedTuple
 
-LONGEST = 300  # seconds of a command
+LONGEST = 600  # seconds of a command; no claim about speed: it only ends what hangs
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
@@ -47,6 +47,7 @@ def seen(*arguments, columns=80, rows=50, interrupt_at=None):
             interrupt_at = None
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
+    assert time.monotonic() - started <= LONGEST, f"not done within {LONGEST} s: {written!r}"
     return Seen(os.waitstatus_to_exitcode(status), screen(written.decode()))
 
 
