@@ -40,12 +40,12 @@ class Rewind:
     """Takes back what a call has changed that was broken off: the generator, and counts."""
 
     def __init__(self, memory: "Changing", *names: str) -> None:
-        self._memory = memory
+        self._memory, self._names = memory, names
         self._rng = memory.rng.bit_generator.state
-        self._counts = {name: getattr(memory, name) for name in names}
+        self._counts = [getattr(memory, name) for name in names]
 
     def __call__(self) -> None:
         """Take it back."""
         self._memory.rng.bit_generator.state = self._rng
-        for name, value in self._counts.items():
+        for name, value in zip(self._names, self._counts, strict=True):
             setattr(self._memory, name, value)

@@ -101,7 +101,7 @@ class Memory(ABC):
         return self.store.capacity
 
     def __len__(self) -> int:
-        return len(self.store)
+        return self.store.counts.item(0)
 
     def extend(
         self,
@@ -134,8 +134,7 @@ class Memory(ABC):
         names, errors = check_feedback(ids, td_errors)
         with self._lock:
             self.settle()
-            slots = self.store.slots(names)
-            self.feedback(slots[slots >= 0], errors[slots >= 0])
+            self.feedback(*self.store.held(names, errors))
 
     def stop_exploring(self) -> None:
         """Make every further draw reward-driven where the memory has such a choice."""

@@ -15,14 +15,16 @@ from lser.replay.mapped import map_rows
 from lser.replay.rows import (
     LARGEST,
     Layout,
+    append_rows,
     empty_slots,
+    find_held,
     gather,
     name_writes,
     pack,
     ring_writes,
     write_rows,
 )
-from lser.types import Batch, Bool, Float32, Int64
+from lser.types import Batch, Bool, Float32, Float64, Int64
 
 Storage = Literal["memory", "memmap", "none"]
 Write = Callable[[], None]  # changes the store all at once
@@ -68,12 +70,12 @@ class Store:
         self._fields = tuple(np.s_[:, c] for c in self.layout[:4])  # as `Batch` has them
 
     def __len__(self) -> int:
-        return int(self.counts[0])
+        return self.counts.item(0)
 
     @property
     def written(self) -> int:
         """How many transitions were ever written."""
-        return int(self.counts[1])
+        return self.counts.item(1)
 
     def plain(self, block: Given) -> Plain:
         """A block as arrays of the right types and shapes; whether all is finite is not checked."""
@@ -143,8 +145,8 @@ class Store:
 
         A block larger than the capacity leaves its last `capacity` rows.
         """
-        ids, _, write = self.appending(rows)
-        write()
+        ids = np.empty(len(rows), np.int64)
+        append_rows(self.rows, self.ids, self.counts, np.ascontiguousarray(rows), ids)
         return ids
 
     def appending(self, rows: Float32) -> tuple[Int64, Int64, Write]:
@@ -192,6 +194,12 @@ class Store:
         ids = np.asarray(ids, np.int64)
         slots = ids % self.capacity
         return np.where((ids >= 0) & (self.ids[slots] == ids), slots, -1)
+
+    def held(self, ids: Int64, values: Float64) -> tuple[Int64, Float64]:
+        """The slots of those `ids` that are still held, and their `values`."""
+        slots, theirs = np.empty(len(ids), np.int64), np.empty(len(ids))
+        count = find_held(self.ids, ids, values, slots, theirs)
+        return slots[:count], theirs[:count]
 
     def state(self) -> State:
         """The settings and the occupied rows, as a file holds them."""

@@ -3,20 +3,21 @@
 Sun, Zhou, Li (2020), "Attentive Experience Replay", AAAI.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import as_floats, check_count
-from lser.moments import Moments
+from lser.compiled import kernel
+from lser.moments import Moments, add_rows
 from lser.replay.memories.attention import attend
 from lser.replay.memories.params import ANNEAL, AttentiveParams
 from lser.replay.memories.prioritized import annealed
-from lser.replay.memories.sketch import new_sketches, sketch_rows
+from lser.replay.memories.sketch import UInt16, new_sketches, sketch_rows
 from lser.replay.memory import Arrays, Block, Memory
-from lser.types import Float32, Int64
+from lser.replay.rows import append_rows
+from lser.types import Float32, Float64, Int64
 
 _PART = 1 << 16  # rows
 
@@ -48,19 +49,12 @@ class AttentiveReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest."""
-        ids, slots, write = self.store.appending(block.rows)
-        moments = self._moments
-        if self.params.features == "standardised":
-            moments = moments.after(block.rows)
-        self.commit(
-            write,
-            partial(self._sketch, slots, block.rows[-self.capacity :]),
-            partial(setattr, self, "_moments", moments),
-        )
+        store, ids = self.store, np.empty(len(block.rows), np.int64)
+        take_in(
+            store.rows, store.ids, store.counts, self._sketches, *self._moments.parts,
+            self.params.features == "standardised", block.rows, ids,
+        )  # fmt: skip
         return ids
-
-    def _sketch(self, slots: Int64, rows: Float32) -> None:
-        sketch_rows(self._sketches, slots, rows, self.store.observation_dim)
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Those most similar to `query` of a uniform draw."""
@@ -93,5 +87,25 @@ class AttentiveReplay(Memory):
         self.draws = check_count("draws", own["draws"], low=0)
         self._moments = Moments.from_arrays(arrays, self.store.observation_dim)
         for first in range(0, len(self), _PART):  # rows in a file need not fit into memory
-            slots = np.arange(first, min(first + _PART, len(self)))
-            self._sketch(slots, np.array(self.store.rows[first : first + len(slots)]))
+            rows = np.array(self.store.rows[first : min(first + _PART, len(self))])
+            sketch_rows(self._sketches, first, rows, self.store.observation_dim)
+
+
+@kernel
+def take_in(
+    kept: Float32,
+    held: Int64,
+    counts: Int64,
+    sketches: UInt16,
+    count: Int64,
+    mean: Float64,
+    squares: Float64,
+    standardised: bool,
+    rows: Float32,
+    ids: Int64,
+) -> None:
+    """Write rows over the oldest with their sketches and moments: nothing comes between."""
+    sketch_rows(sketches, counts[1], rows, len(mean))
+    if standardised:
+        add_rows(count, mean, squares, rows)
+    append_rows(kept, held, counts, rows, ids)

@@ -50,10 +50,17 @@ class PrioritizedReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """One slot from each of as many equal shares of the total."""
-        beta = self.beta
-        self.rewind("draws")
-        self.draws += 1
-        return self.tree.draw(self.rng.random(size), beta)
+        beta, uniforms = self.beta, np.empty(size)
+        uniforms[0] = -1.0  # until they are drawn
+        self._unfinished = count = partial(self._count_draw, uniforms, self.draws + 1)
+        self.rng.random(out=uniforms)
+        count()
+        return self.tree.draw(uniforms, beta)
+
+    def _count_draw(self, uniforms: Float64, draws: int) -> None:
+        """Count a draw once its numbers have come from the generator."""
+        if uniforms[0] >= 0.0:
+            self.draws = draws
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""
@@ -82,8 +89,7 @@ class PrioritizedReplay(Memory):
 
 def powers(priority: Float64, alpha: float) -> Float64:
     """Priorities to a power, at most so large that a sum of many is still a number."""
-    with np.errstate(over="ignore"):
-        return np.minimum(priority**alpha, LARGEST)
+    return np.minimum(priority, LARGEST ** (1 / max(alpha, 1.0))) ** alpha
 
 
 @lru_cache

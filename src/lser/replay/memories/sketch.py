@@ -33,11 +33,11 @@ def new_sketches(capacity: int, dim: int) -> UInt16:
 
 
 @kernel
-def sketch_rows(sketches: UInt16, slots: Int64, rows: Float32, dim: Num) -> None:
-    """Keep the first `dim` columns of rows (N, columns) as the sketches in `slots` (N,)."""
+def sketch_rows(sketches: UInt16, first: Num, rows: Float32, dim: Num) -> None:
+    """Keep `dim` columns of rows (N, columns) as the sketches from `first` on, in a ring."""
     bits = rows.view(np.int32)
-    for i in range(len(slots)):
-        slot = slots[i]  # once: a compiler cannot know that no sketch overwrites it
+    for i in range(len(rows)):
+        slot = (first + i) % len(sketches)
         for j in range(dim):
             number = bits[i, j]
             size = number & 0x7FFFFFFF
