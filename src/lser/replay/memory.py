@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
-from lser.replay.commit import Commit, Rewind, Step
+from lser.replay.commit import Commit, Step, rewinding
 from lser.replay.forks import survive_forks
 from lser.replay.sessions import stream_labels
 from lser.replay.store import Given, Storage, Store
@@ -239,7 +239,7 @@ class Memory(ABC):
 
     def rewind(self, *names: str) -> None:
         """From here on, an exception takes the generator and these attributes back."""
-        self._unfinished = Rewind(self, *names)
+        self._unfinished = rewinding(self, *names)
 
     def settle(self) -> None:
         """Finish, or take back, what an exception left of an earlier call."""

@@ -177,15 +177,18 @@ def write_rows(
     slots: Int64,
     rows: Float32,
     ids: Int64,
-    size: Num,
     written: Num,
 ) -> None:
-    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
+    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between.
+
+    A second call with the same arguments changes nothing.
+    """
     count, width = len(slots), rows.shape[1]
     for k in range(-AHEAD, count):
         if k + AHEAD < count:
             prefetch_row(kept, slots[k + AHEAD], width)
         if k >= 0:
             copy(rows, k * width, width, kept, slots[k] * width)
+            counts[0] += held[slots[k]] < 0
             held[slots[k]] = ids[k]
-    counts[0], counts[1] = size, written
+    counts[1] = written

@@ -32,7 +32,7 @@ Write = Callable[[], None]  # changes the store all at once
 Given = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]
 _PART = 1 << 16  # rows
-_FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
+_FLOAT32, _BOOL, _INT64 = np.dtype(np.float32), np.dtype(np.bool_), np.dtype(np.int64)
 
 
 class Store:
@@ -136,9 +136,7 @@ class Store:
         """What `put` would return, and what does it: at once, and the same when done twice."""
         ids, written = np.empty(len(rows), np.int64), self.written
         name_writes(written, self.capacity, slots, ids)
-        empty = slots[self.ids[slots] < 0]
-        held = len(self) + (len(np.unique(empty)) if len(empty) else 0)
-        return ids, self._writing(slots, rows, ids, held, written + len(rows))
+        return ids, self._writing(slots, rows, ids, written + len(rows))
 
     def append(self, rows: Float32) -> Int64:
         """Write packed rows in ring order, over the oldest; returns their ids.
@@ -158,12 +156,11 @@ class Store:
         if count > self.capacity:
             last = np.s_[-self.capacity :]
             slots, rows, kept = slots[last], rows[last], ids[last]
-        held = min(written, self.capacity)
-        return ids, slots, self._writing(slots, rows, kept, held, written)
+        return ids, slots, self._writing(slots, rows, kept, written)
 
-    def _writing(self, slots: Int64, rows: Float32, ids: Int64, held: int, written: int) -> Write:
+    def _writing(self, slots: Int64, rows: Float32, ids: Int64, written: int) -> Write:
         arrays = (self.rows, self.ids, self.counts, slots, np.ascontiguousarray(rows), ids)
-        return partial(write_rows, *arrays, held, written)
+        return partial(write_rows, *arrays, written)
 
     def forget(self, slots: Int64) -> None:
         """Empty slots."""
@@ -177,8 +174,8 @@ class Store:
 
     def blank(self, count: int) -> tuple[Float32, Bool, Int64]:
         """Rows, flags (2, count) and ids for `gather` to fill."""
-        rows = np.empty((count, self.layout.width), np.float32)
-        return rows, np.empty((2, count), np.bool_), np.empty(count, np.int64)
+        rows = np.empty((count, self.layout.width), _FLOAT32)
+        return rows, np.empty((2, count), _BOOL), np.empty(count, _INT64)
 
     def wrap(self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None) -> Batch:
         """A batch of what `gather` filled; its float fields are views into `rows`."""

@@ -31,6 +31,7 @@ class SumTree:
         # Levels lie one after the other, leaves first; the root's children are the last eight.
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
         self._nodes = np.zeros(sum(sizes))
+        self._top = self._nodes[-WIDTH:]  # what they sum up to is the root
 
     @property
     def priorities(self) -> Float64:
@@ -42,12 +43,12 @@ class SumTree:
     @property
     def total(self) -> float:
         """The sum of all priorities."""
-        return float(self._nodes[-WIDTH:].sum())
+        return float(self._top.sum())
 
     @property
     def empty(self) -> bool:
         """Whether every priority is zero."""
-        return not any(self._nodes[-WIDTH:].tolist())
+        return not any(self._top.tolist())
 
     def set(self, slots: Int64, priorities: ArrayLike) -> None:
         """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
