@@ -52,13 +52,13 @@ class PrioritizedReplay(Memory):
         """One slot from each of as many equal shares of the total."""
         beta, uniforms = self.beta, np.empty(size)
         uniforms[0] = -1.0  # until they are drawn
-        self._unfinished = count = partial(self._count_draw, uniforms, self.draws + 1)
+        self._unfinished = partial(self._count_draw, uniforms, self.draws + 1)
         self.rng.random(out=uniforms)
-        count()
+        self.draws += 1
         return self.tree.draw(uniforms, beta)
 
     def _count_draw(self, uniforms: Float64, draws: int) -> None:
-        """Count a draw once its numbers have come from the generator."""
+        """Count a draw that was broken off after its numbers had come from the generator."""
         if uniforms[0] >= 0.0:
             self.draws = draws
 
