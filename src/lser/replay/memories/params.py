@@ -18,6 +18,8 @@ DISCOUNT = 0.99
 ANNEAL = 100_000  # draws
 GOALS = tuple(float(goal) for goal in range(1, 11))
 
+SKETCH_LINE = 32  # numbers of a sketch in a cache line
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocalityParams(MemoryParams):
@@ -153,6 +155,10 @@ class AttentiveParams(MemoryParams):
         check_count("anneal", ANNEAL if self.anneal is None else self.anneal)
         check_choice("features", self.features, ("standardised", "raw"))
 
+    def slot_bytes(self, observation_dim: int) -> int:
+        """The same with a sketch of the observation, two bytes a number."""
+        return super().slot_bytes(observation_dim) + 2 * sketch_width(observation_dim)
+
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: draws are uniform from its half on."""
         return self if self.anneal is not None else replace(self, anneal=max(1, updates // 2))
@@ -206,6 +212,11 @@ class HindsightParams(MemoryParams):
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: the simulator's goals."""
         return self if self.goals is not None else replace(self, goals=goals)
+
+
+def sketch_width(observation_dim: int) -> int:
+    """Numbers in a sketch of an observation (AER), padding included: it fills cache lines."""
+    return -(-observation_dim // SKETCH_LINE) * SKETCH_LINE
 
 
 def check_goals(goals: Sequence[float]) -> tuple[float, ...]:

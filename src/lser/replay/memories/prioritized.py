@@ -89,7 +89,8 @@ class PrioritizedReplay(Memory):
 
 def powers(priority: Float64, alpha: float) -> Float64:
     """Priorities to a power, at most so large that a sum of many is still a number."""
-    return np.minimum(priority, LARGEST ** (1 / max(alpha, 1.0))) ** alpha
+    bounded: Float64 = np.minimum(priority, LARGEST ** (1 / max(alpha, 1.0)))
+    return bounded**alpha
 
 
 @lru_cache

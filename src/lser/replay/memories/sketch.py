@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.compiled import Num, inner, kernel, prefetch, unordered_kernel
+from lser.replay.memories.params import SKETCH_LINE, sketch_width
 from lser.types import Float32, Float64, Int64
 
 UInt16 = NDArray[np.uint16]
-LINE = 32  # numbers of a sketch in a cache line
 _UNKNOWN = 0x7FC0  # not a number
 _TINY = 0x04000000  # the bits of 2**-119: numbers below may lose more than their last bits
 _ROUNDING = np.float32(2.0**-8)  # of a number to its upper 16 bits, relative
@@ -26,9 +26,9 @@ _ONE, _INFINITE = np.float32(1.0), np.float32(np.inf)
 
 def new_sketches(capacity: int, dim: int) -> UInt16:
     """Room for `capacity` sketches, (capacity, dim and padding), aligned to cache lines."""
-    width = -(-dim // LINE) * LINE
-    room = np.empty(capacity * width + LINE, np.uint16)
-    start = -room.ctypes.data % (2 * LINE) // 2
+    width = sketch_width(dim)
+    room = np.empty(capacity * width + SKETCH_LINE, np.uint16)
+    start = -room.ctypes.data % (2 * SKETCH_LINE) // 2
     return room[start : start + capacity * width].reshape(capacity, width)
 
 
@@ -50,7 +50,7 @@ def sketch_rows(sketches: UInt16, first: Num, rows: Float32, dim: Num) -> None:
 @inner
 def prefetch_sketch(sketches: UInt16, slot: Num) -> None:
     """Bring a sketch near ahead of its use."""
-    for j in range(0, sketches.shape[1], LINE):
+    for j in range(0, sketches.shape[1], SKETCH_LINE):
         prefetch(sketches, slot * sketches.shape[1] + j)
 
 
