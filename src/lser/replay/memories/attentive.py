@@ -58,8 +58,8 @@ class AttentiveReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Those most similar to `query` of a uniform draw."""
-        wide = (self.store.observation_dim,)
-        target = None if query is None else as_floats("query", query, wide)
+        shape = (self.store.observation_dim,)
+        target = None if query is None else as_floats("query", query, shape)
         factor = self.candidates
         self.rewind("draws")
         self.draws += 1

@@ -208,7 +208,7 @@ class LocalityReplay(Memory):
                 self.store.refuse(block)
             self.index.make_room()
         if not self._direct:
-            self._settle(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
+            self._after_storing(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
 
     def _resume(
         self, block: Any, newcomers: Newcomers, labels: Int64 | None, before: Step | None
@@ -226,7 +226,7 @@ class LocalityReplay(Memory):
         seen, gains, labels = block.observation, block.reward, block.streams
         self.commit(
             partial(self.index.place_rest, gains, newcomers),
-            lambda: self._settle(newcomers.ids, seen, gains, block.ended, labels),
+            lambda: self._after_storing(newcomers.ids, seen, gains, block.ended, labels),
         )
         return newcomers.ids
 
@@ -234,7 +234,7 @@ class LocalityReplay(Memory):
         assert self.encoder is not None
         return self.encoder.encode_rows(observation)
 
-    def _settle(
+    def _after_storing(
         self,
         ids: Int64,
         observation: Float32,
@@ -242,7 +242,7 @@ class LocalityReplay(Memory):
         ended: Bool,
         labels: Int64 | None,
     ) -> None:
-        """After storing: move transitions whose returns are known now; learn what to centre on."""
+        """Move transitions whose returns are known now; learn what to centre on."""
         steps: list[Step] = []
         if self._returns is not None and labels is not None:
             late, follow = self._returns.following(labels, ids, reward, ended)
@@ -317,7 +317,7 @@ class LocalityReplay(Memory):
             self._rewind_codes()
             code = int(self._encode(query[None])[0])
         rows, flags, ids = drawn
-        done: int = calls.replay(self.index.address, query, code, self.greedy, rows, flags, ids)
+        done: int = calls.replay(self._address, query, code, self.greedy, rows, flags, ids)
         self._unfinished = None
         return done
 
