@@ -129,11 +129,10 @@ class DynamicReplay(Memory):
         largest = max(self._largest, float(priority.max(initial=0.0)))
         steps: list[Step] = [partial(setattr, self, "_largest", largest)]
         owner = np.searchsorted(self._starts, slots, side="right") - 1
-        for number, shard in enumerate(self.shards):
-            mine = owner == number
-            if mine.any():
-                to = powers(priority[mine], self.params.alpha)
-                steps.append(shard.tree.setting(slots[mine] - shard.first, to))
+        for number in set(owner.tolist()):
+            shard, mine = self.shards[number], owner == number
+            to = powers(priority[mine], self.params.alpha)
+            steps.append(shard.tree.setting(slots[mine] - shard.first, to))
         self.commit(*steps)
 
     def own_stats(self) -> dict[str, float]:

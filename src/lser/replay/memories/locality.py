@@ -300,10 +300,11 @@ class LocalityReplay(Memory):
 
     def _drawn(self, batch_size: int, query: ArrayLike | None) -> tuple[Any, Any, Any]:
         """Rows, flags and ids of a batch."""
+        replay: Any = calls.replay
         if self._answers and type(batch_size) is int and batch_size > 0:
             drawn = self.store.blank(batch_size)
             try:
-                if self._replay(query, drawn) != calls.WRONG:
+                if replay(self._address, query, calls.HASH, self.greedy, *drawn) != calls.WRONG:
                     return drawn
             except TypeError:  # not an array that a kernel takes as it is
                 pass
@@ -311,15 +312,14 @@ class LocalityReplay(Memory):
         self._replay(self._checked(query), drawn)
         return drawn
 
-    def _replay(self, query: Any, drawn: tuple[Any, Any, Any]) -> int:
+    def _replay(self, query: Float32, drawn: tuple[Any, Any, Any]) -> None:
         code = self._code
         if not self._hashed and code != ANY_CODE:
             self._rewind_codes()
             code = int(self._encode(query[None])[0])
         rows, flags, ids = drawn
-        done: int = calls.replay(self._address, query, code, self.greedy, rows, flags, ids)
+        calls.replay(self._address, query, code, self.greedy, rows, flags, ids)
         self._unfinished = None
-        return done
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """The slots that a query replays."""
