@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import as_floats, check_count
-from lser.compiled import kernel
-from lser.moments import Moments, add_rows
+from lser.moments import Moments
 from lser.replay.memories.attention import attend
 from lser.replay.memories.params import ANNEAL, AttentiveParams
 from lser.replay.memories.prioritized import annealed
-from lser.replay.memories.sketch import UInt16, new_sketches, sketch_rows
+from lser.replay.memories.sketch import new_sketches, sketch_rows, take_in
 from lser.replay.memory import Arrays, Block, Memory
-from lser.replay.rows import append_rows
-from lser.types import Float32, Float64, Int64
+from lser.types import Float32, Int64
 
 _PART = 1 << 16  # rows
 
@@ -89,23 +87,3 @@ class AttentiveReplay(Memory):
         for first in range(0, len(self), _PART):  # rows in a file need not fit into memory
             rows = np.array(self.store.rows[first : min(first + _PART, len(self))])
             sketch_rows(self._sketches, first, rows, self.store.observation_dim)
-
-
-@kernel
-def take_in(
-    kept: Float32,
-    held: Int64,
-    counts: Int64,
-    sketches: UInt16,
-    count: Int64,
-    mean: Float64,
-    squares: Float64,
-    standardised: bool,
-    rows: Float32,
-    ids: Int64,
-) -> None:
-    """Write rows over the oldest with their sketches and moments: nothing comes between."""
-    sketch_rows(sketches, counts[1], rows, len(mean))
-    if standardised:
-        add_rows(count, mean, squares, rows)
-    append_rows(kept, held, counts, rows, ids)

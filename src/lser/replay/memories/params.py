@@ -18,8 +18,6 @@ DISCOUNT = 0.99
 ANNEAL = 100_000  # draws
 GOALS = tuple(float(goal) for goal in range(1, 11))
 
-SKETCH_LINE = 32  # numbers of a sketch in a cache line
-
 
 @dataclass(frozen=True, kw_only=True)
 class LocalityParams(MemoryParams):
@@ -156,8 +154,8 @@ class AttentiveParams(MemoryParams):
         check_choice("features", self.features, ("standardised", "raw"))
 
     def slot_bytes(self, observation_dim: int) -> int:
-        """The same with a sketch of the observation, two bytes a number."""
-        return super().slot_bytes(observation_dim) + 2 * sketch_width(observation_dim)
+        """The same with a sketch of the observation: 32 numbers in a cache line of 64 bytes."""
+        return super().slot_bytes(observation_dim) + 64 * -(-observation_dim // 32)
 
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: draws are uniform from its half on."""
@@ -212,11 +210,6 @@ class HindsightParams(MemoryParams):
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: the simulator's goals."""
         return self if self.goals is not None else replace(self, goals=goals)
-
-
-def sketch_width(observation_dim: int) -> int:
-    """Numbers in a sketch of an observation (AER), padding included: it fills cache lines."""
-    return -(-observation_dim // SKETCH_LINE) * SKETCH_LINE
 
 
 def check_goals(goals: Sequence[float]) -> tuple[float, ...]:

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.compiled import Num, inner, kernel, prefetch, unordered_kernel
-from lser.replay.memories.params import SKETCH_LINE, sketch_width
+from lser.moments import add_rows
+from lser.replay.rows import append_rows
 from lser.types import Float32, Float64, Int64
 
 UInt16 = NDArray[np.uint16]
+LINE = 32  # numbers of a sketch in a cache line
 _UNKNOWN = 0x7FC0  # not a number
 _TINY = 0x04000000  # the bits of 2**-119: numbers below may lose more than their last bits
 _ROUNDING = np.float32(2.0**-8)  # of a number to its upper 16 bits, relative
@@ -26,9 +28,9 @@ _ONE, _INFINITE = np.float32(1.0), np.float32(np.inf)
 
 def new_sketches(capacity: int, dim: int) -> UInt16:
     """Room for `capacity` sketches, (capacity, dim and padding), aligned to cache lines."""
-    width = sketch_width(dim)
-    room = np.empty(capacity * width + SKETCH_LINE, np.uint16)
-    start = -room.ctypes.data % (2 * SKETCH_LINE) // 2
+    width = -(-dim // LINE) * LINE
+    room = np.empty(capacity * width + LINE, np.uint16)
+    start = -room.ctypes.data % (2 * LINE) // 2
     return room[start : start + capacity * width].reshape(capacity, width)
 
 
@@ -47,10 +49,30 @@ def sketch_rows(sketches: UInt16, first: Num, rows: Float32, dim: Num) -> None:
             sketches[slot, j] = 0
 
 
+@kernel
+def take_in(
+    kept: Float32,
+    held: Int64,
+    counts: Int64,
+    sketches: UInt16,
+    count: Int64,
+    mean: Float64,
+    squares: Float64,
+    standardised: bool,
+    rows: Float32,
+    ids: Int64,
+) -> None:
+    """Write rows over the oldest with their sketches and moments: nothing comes between."""
+    sketch_rows(sketches, counts[1], rows, len(mean))
+    if standardised:
+        add_rows(count, mean, squares, rows)
+    append_rows(kept, held, counts, rows, ids)
+
+
 @inner
 def prefetch_sketch(sketches: UInt16, slot: Num) -> None:
     """Bring a sketch near ahead of its use."""
-    for j in range(0, sketches.shape[1], SKETCH_LINE):
+    for j in range(0, sketches.shape[1], LINE):
         prefetch(sketches, slot * sketches.shape[1] + j)
 
 
