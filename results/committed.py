@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lser.experiments import records
 from lser.report.findings import Finding, StudyFindings, find_out
-from lser.report.panels import studies
+from lser.report.sorting import studies
 
 RESULTS = Path(__file__).resolve().parent
 SEED = 0  # of the bootstrap

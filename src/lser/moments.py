@@ -23,7 +23,7 @@ class Moments:
 
     def add(self, rows: Float32) -> None:
         """Take in rows (N, dim); columns past `dim` are left alone."""
-        _add(self._count, self._mean, self._squares, rows)
+        add_rows(self._count, self._mean, self._squares, rows)
 
     def after(self, rows: Float32) -> Self:
         """What `add` would make of these statistics, which stay as they are."""
@@ -79,7 +79,8 @@ class Moments:
 
 
 @kernel
-def _add(count: NDArray[np.int64], mean: Float64, squares: Float64, rows: Float32) -> None:
+def add_rows(count: Int64, mean: Float64, squares: Float64, rows: Float32) -> None:
+    """Take rows (N, O and more) into `Moments.parts`."""
     for i in range(len(rows)):
         count[0] += 1
         for j in range(len(mean)):

@@ -14,6 +14,10 @@ class MemoryParams:
     newest: int = 0
     """Places of every batch for the newest transitions; one at least stays for the draw."""
 
+    def slot_bytes(self, observation_dim: int) -> int:
+        """Bytes that a slot takes beside its row: its id, and what the rule keeps of it."""
+        return 72  # enough for each of ours, of which HER's links take most
+
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run of so many updates, an agent's discount, a simulator's goals."""
         return self

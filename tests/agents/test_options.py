@@ -45,9 +45,9 @@ def test_targets_stay_within_given_bounds(make: Any) -> None:
 )
 def test_rewards_bound_the_values(rewards: Any, discount: float, expected: Any) -> None:
     agent = DDPG(6, LOW, HIGH, discount=discount, value_bound="auto")
-    assert agent.learner.limits_of() == (-np.inf, np.inf)  # nothing seen yet
-    agent.learner.see_rewards(0, np.array(rewards, np.float32))
-    assert agent.learner.limits_of() == pytest.approx(expected)
+    assert agent.learner.bounds.limits() == (-np.inf, np.inf)  # nothing seen yet
+    agent.learner.bounds.see(0, np.array(rewards, np.float32))
+    assert agent.learner.bounds.limits() == pytest.approx(expected)
 
 
 def test_automatic_bounds_follow_the_rewards_seen_and_are_saved() -> None:
@@ -57,7 +57,7 @@ def test_automatic_bounds_follow_the_rewards_seen_and_are_saved() -> None:
     agent.learn(batch._replace(reward=np.full(8, 1.0, np.float32)))
     other = DDPG(6, LOW, HIGH, value_bound="auto", discount=0.5)
     other.load_state_dict(agent.state_dict())
-    assert other.learner.limits_of() == agent.learner.limits_of() == (1.0, 6.0)
+    assert other.learner.bounds.limits() == agent.learner.bounds.limits() == (1.0, 6.0)
 
 
 @pytest.mark.parametrize("make", [DDPG, TD3])

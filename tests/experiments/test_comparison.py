@@ -129,7 +129,7 @@ def test_runs_of_this_process_leave_torch_as_it_was(tmp_path, monkeypatch):
 
 
 def test_an_interruption_ends_the_runs_of_this_process(tmp_path, monkeypatch):
-    from lser.experiments.run import Interrupted
+    from lser.experiments.stopping import Interrupted
 
     def stop(job):
         raise Interrupted

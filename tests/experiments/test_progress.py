@@ -2,12 +2,14 @@
 
 import json
 import logging
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lser.agents.protocol import Values
+from lser.catalogue import MEMORIES
 from lser.experiments import preflight, progress
 from lser.experiments.experiment import Experiment
 from lser.experiments.preflight import _container_bytes, replay_bytes
@@ -87,8 +89,29 @@ def test_bytes_of_any_kind_are_none(data, tmp_path):
     assert read(tmp_path) is None
 
 
-def test_the_size_of_a_memory_is_its_rows_and_a_tenth():
-    assert replay_bytes(1_000, 91, 27) == int(1.1 * 1_000 * 4 * (2 * 91 + 27 + 3))
+@pytest.mark.parametrize(("observation_dim", "action_dim"), [(91, 27), (8, 2)])
+@pytest.mark.parametrize("name", ["lser", "uniform", "per", "der", "aer", "ser", "her"])
+def test_a_full_memory_takes_no_more_than_was_said(name, observation_dim, action_dim):
+    capacity, rng, kind = 20_000, np.random.default_rng(0), MEMORIES[name].load()
+    blocks = [traffic(rng, 500, observation_dim, action_dim) for _ in range(16)]
+    kind(1_000, observation_dim, action_dim).extend(*blocks[0])  # compile
+    tracemalloc.start()
+    memory = kind(capacity, observation_dim, action_dim)
+    for turn in range(50):
+        memory.extend(*blocks[turn % 16])
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    said = replay_bytes(capacity, observation_dim, action_dim, kind.Params())
+    row = 4 * (2 * observation_dim + action_dim + 3)
+    assert row * capacity <= taken <= said <= 2 * taken
+
+
+def traffic(rng, size, observation_dim, action_dim):
+    """A block for any memory: the last component of an observation is a goal."""
+    observation = rng.standard_normal((size, observation_dim), np.float32)
+    observation[:, -1] = 0.1 * rng.integers(1, 11, size)
+    action, reward = rng.random((size, action_dim), np.float32), rng.random(size, np.float32)
+    return observation, action, reward, observation, rng.random(size) < 0.1, np.zeros(size, bool)
 
 
 def group(root, listing, files):
@@ -125,7 +148,7 @@ def test_the_smallest_of_all_limits_counts(monkeypatch):
     monkeypatch.setattr(preflight, "_machine_bytes", lambda: 1_000)
     monkeypatch.setattr(preflight, "_container_bytes", lambda *where: [4_000, 600])
     assert preflight.available_bytes() == 600
-    preflight.check_memory(10, 3, 2)
+    preflight.check_memory(4, 3, 2)
     with pytest.raises(MemoryError, match="capacity 100 needs .* for observations of 3 and act"):
         preflight.check_memory(100, 3, 2)
 

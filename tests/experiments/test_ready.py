@@ -7,6 +7,7 @@ import pytest
 from lser.experiments import ready
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import preset
+from lser.replay.memories.params import AttentiveParams
 
 
 def test_a_run_that_can_begin_passes(tmp_path):
@@ -45,6 +46,17 @@ def test_spaces_no_agent_acts_in_are_refused(tmp_path):
 def test_a_memory_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(MemoryError, match="GiB"):
         ready.check([Experiment(capacity=10**13)], tmp_path)
+
+
+def test_every_memory_is_looked_at_in_every_simulator(tmp_path, monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(ready, "check_memory", lambda *needs, runs: looked_at.append(needs[1:]))
+    aer = Experiment(capacity=100, memory=AttentiveParams())
+    swung = preset("Pendulum-v1")
+    runs = [Experiment(capacity=100), aer, swung, replace(swung, memory=aer.memory)]
+    ready.check(runs, tmp_path)
+    assert [needs[2] for needs in looked_at] == [run.memory for run in runs]
+    assert [needs[:2] for needs in looked_at[2:]] == [(3, 1), (3, 1)]
 
 
 def test_every_simulator_is_made_once(tmp_path, monkeypatch):

@@ -10,7 +10,8 @@ import pytest
 from test_run import small
 
 from lser.experiments import records, study
-from lser.experiments.run import STOPS, Interrupted, Run, run, stop_flag
+from lser.experiments.run import Run, run
+from lser.experiments.stopping import STOPS, Interrupted, stop_flag
 from lser.experiments.study import Here, Processes, job_for, one_thread, term_as_interrupt, work
 
 TINY = {"sessions": 2, "evaluate_every": 2, "evaluate_sessions": 2, "final_sessions": 2}

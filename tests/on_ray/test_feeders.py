@@ -223,7 +223,7 @@ def victim(run):
 
 @pytest.mark.slow
 def test_a_stopped_fed_run_goes_on_with_new_users(tmp_path):
-    from lser.experiments.run import Interrupted
+    from lser.experiments.stopping import Interrupted
 
     experiment = small(sessions=600)
     with within(300), cluster(1, cpus=2):

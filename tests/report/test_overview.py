@@ -10,8 +10,8 @@ from lser.experiments.studies import REWARD, scale_of
 from lser.report.claims import claims_table
 from lser.report.findings import find_out
 from lser.report.overview import Overview, in_one_sentence, overview
-from lser.report.panels import studies
 from lser.report.sentences import no_control, unlearned
+from lser.report.sorting import studies
 from lser.report.table import Table
 
 TAOBAO = {"name": "virtual-taobao"}

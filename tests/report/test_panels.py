@@ -10,7 +10,8 @@ import pytest
 import synthetic
 
 from lser.experiments.records import Record, damaged
-from lser.report.panels import rng_for, studies
+from lser.report.panels import rng_for
+from lser.report.sorting import studies
 
 
 def test_runs_become_studies_panels_and_arms() -> None:

@@ -7,7 +7,7 @@ import synthetic
 from lser.experiments.records import Record
 from lser.report import sentences, verdicts
 from lser.report.findings import Finding, StudyFindings, find_out, versus
-from lser.report.panels import studies
+from lser.report.sorting import studies
 
 
 def found(runs: Sequence[Record]) -> list[StudyFindings]:

@@ -11,7 +11,7 @@ from lser.experiments.records import Record
 from lser.report import Table, numbers_table, summary_table, tables
 from lser.report.closing import panel_text
 from lser.report.findings import Finding, find_out
-from lser.report.panels import studies
+from lser.report.sorting import studies
 from lser.report.stats import Interval
 from lser.report.style import interval, number
 

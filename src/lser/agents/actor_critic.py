@@ -172,7 +172,7 @@ class ActorCritic:
 
     def values(self, numbers: Sequence[float]) -> Values:
         """The learner's six numbers, with what the rewards seen so far allow."""
-        return Values._make([*numbers, *self.learner.allowed()])
+        return Values._make([*numbers, *self.learner.bounds.allowed()])
 
     def _losses(self, critic_loss: float) -> dict[str, float]:
         return {"critic": critic_loss, "actor": float(self.learner.actor_loss)}

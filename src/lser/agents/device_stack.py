@@ -103,7 +103,7 @@ class DeviceStack:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
         values = np.full((len(self._looked), 8), np.nan)
         for slot in map(int, np.flatnonzero(self._looked)):
-            values[slot] = *self._host_values[slot].tolist(), *self.learner.allowed(slot)
+            values[slot] = *self._host_values[slot].tolist(), *self.learner.bounds.allowed(slot)
         self._looked[:] = False
         return values
 

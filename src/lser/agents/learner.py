@@ -19,6 +19,7 @@ from lser.agents.kernels import PLAIN, Kernels
 from lser.agents.minibatch import BatchShape, Minibatch
 from lser.agents.params import ActorCriticParams
 from lser.agents.perceptron import Perceptron, Sizes, as_tensor, parameter_count
+from lser.agents.value_bounds import ValueBounds
 from lser.types import Bool, Float32
 
 PROBES = 8  # random actions for the spread of values
@@ -99,10 +100,8 @@ class Learner(ABC):
         self._every = np.array(every, np.int64)
         self._delay = np.array([getattr(p, "delay", 1) for p in params])
         self._first_every, self._first_delay = every[0], int(self._delay[0])
-        self._automatic = np.array([p.value_bound == "auto" for p in params])
+        self.bounds = ValueBounds(params)
         self._limits = np.array([[-np.inf], [np.inf]]).repeat(len(members), 1)
-        self.bounded = any(p.value_bound is not None for p in params)
-        self.reward_range = np.array([[np.inf, -np.inf]] * len(members), np.float32)  # seen so far
         self.updates = np.zeros(len(members), np.int64)
         self.actor_loss: Any = torch.zeros(self._lead, device=device) if self.stacked else 0.0
         probes = np.random.default_rng(0).uniform(-1, 1, (PROBES, self.action_dim))
@@ -152,31 +151,6 @@ class Learner(ABC):
 
     # --- the host's part of an update -------------------------------------------------------
 
-    def see_rewards(self, slot: int, rewards: Float32) -> None:
-        """Widen the range of rewards seen by one agent."""
-        found = self.reward_range[slot]
-        found[0] = min(found[0], rewards.min())
-        found[1] = max(found[1], rewards.max())
-
-    def allowed(self, slot: int = 0) -> tuple[float, float]:
-        """The lowest and highest value that rewards like those seen so far can add up to."""
-        low, high = map(float, self.reward_range[slot])
-        rest = 1 - self.members[slot].params.discount
-        if low > high:
-            return -np.inf, np.inf
-        endless = [
-            r / rest if rest else float(np.copysign(np.inf, r)) if r else 0.0 for r in (low, high)
-        ]
-        return min(low, endless[0]), max(high, endless[1])
-
-    def limits_of(self, slot: int = 0) -> tuple[float, float]:
-        """What one agent's targets are clipped to."""
-        bound = self.members[slot].params.value_bound
-        if bound is None:
-            return -np.inf, np.inf
-        low, high = self.allowed(slot) if bound == "auto" else bound
-        return low, high
-
     def plan(self, active: Bool, rewards: Callable[[int], Float32]) -> Plan:
         """Count an update of the agents in `active` (G,) and prepare its numbers.
 
@@ -184,12 +158,12 @@ class Learner(ABC):
         """
         self.updates += active
         due = (self.updates % self._every == 0) & active
-        for slot in map(int, np.flatnonzero(active & self._automatic | due)):
-            self.see_rewards(slot, rewards(slot))
+        for slot in map(int, np.flatnonzero(active & self.bounds.automatic | due)):
+            self.bounds.see(slot, rewards(slot))
         moving = active & (self.updates % self._delay == 0)
         rows = [active, moving, *self.critic_adam.plan(active), *self.actor_adam.plan(moving)]
-        if self.bounded:
-            self._limits = np.array([self.limits_of(slot) for slot in range(len(active))]).T
+        if self.bounds.given:
+            self._limits = np.array([self.bounds.limits(slot) for slot in range(len(active))]).T
         numbers = np.array([*rows, *self._limits, *self._more_numbers(active)], np.float32)
         return Plan(bool(moving.any()), bool(due.any()), due, numbers)
 
@@ -208,7 +182,7 @@ class Learner(ABC):
     def update(self, data: Minibatch, *, actor: bool = True, diagnose: bool = False) -> Update:
         """A step of the critics and, with `actor`, of the actor and the targets."""
         target = self._target(data)
-        if self.bounded:
+        if self.bounds.given:
             target = target.clamp(*self.limits)
         loss, errors, first = self._fit_critics(data, target)
         if actor:
@@ -222,10 +196,10 @@ class Learner(ABC):
         self.updates[0] += 1
         updates = int(self.updates[0])
         diagnose = updates % self._first_every == 0
-        if diagnose or self._automatic[0]:
-            self.see_rewards(0, rewards)
-        if self.bounded:
-            self.limits = self.limits_of()
+        if diagnose or self.bounds.automatic[0]:
+            self.bounds.see(0, rewards)
+        if self.bounds.given:
+            self.limits = self.bounds.limits()
         return self.update(data, actor=updates % self._first_delay == 0, diagnose=diagnose)
 
     @abstractmethod
@@ -356,7 +330,7 @@ class Learner(ABC):
             "critic_adam": self.critic_adam.state_dict(slot),
             "updates": int(self.updates[slot]),
             "actor_loss": float(self.actor_loss[slot] if self.stacked else self.actor_loss),
-            "reward_range": self.reward_range[slot].copy(),
+            "reward_range": self.bounds.seen[slot].copy(),
         }
 
     def load_state_dict(self, state: dict[str, Any], slot: int = 0) -> None:
@@ -375,7 +349,7 @@ class Learner(ABC):
             self.actor_loss[slot] = float(state["actor_loss"])
         else:
             self.actor_loss = float(state["actor_loss"])
-        self.reward_range[slot] = state["reward_range"]
+        self.bounds.seen[slot] = state["reward_range"]
 
     def _of(self, array: Tensor, slot: int) -> Tensor:
         return array[slot] if self.stacked else array

@@ -37,7 +37,7 @@ class Turns:
             self._found.errors[slot] = update.errors.numpy()
             self._found.critic_loss[slot] = update.critic_loss
             if update.values is not None:
-                self._values[slot] = *update.values.tolist(), *self.learners[slot].allowed()
+                self._values[slot] = *update.values.tolist(), *self.learners[slot].bounds.allowed()
 
     def found(self) -> Found:
         """The result of the last update."""

@@ -104,7 +104,7 @@ def build_replay(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: in
     observation_dim, action = sizes_of(env)
     assert action.shape is not None
     sizes = (experiment.capacity, observation_dim, action.shape[0])
-    check_memory(*sizes)
+    check_memory(*sizes, experiment.memory)
     simulator, memory, _ = experiment.names
     params = experiment.memory
     if hasattr(params, "for_run"):

@@ -2,15 +2,20 @@
 
 import os
 from pathlib import Path
+from typing import Any
+
+from lser.params import MemoryParams
 
 CGROUPS = Path("/sys/fs/cgroup")
 _VERSION1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-INDEX_SHARE = 1.1  # the index on top of the packed rows is under a tenth of them
+_MARGIN = 1.05  # for what does not grow with the capacity, as open sessions
 
 
-def replay_bytes(capacity: int, observation_dim: int, action_dim: int) -> int:
-    """Bytes that a full memory takes."""
-    return int(INDEX_SHARE * capacity * 4 * (2 * observation_dim + action_dim + 3))
+def replay_bytes(capacity: int, observation_dim: int, action_dim: int, memory: Any = None) -> int:
+    """Bytes that a full memory with the settings `memory` takes; without them, most memories."""
+    settings = memory if isinstance(memory, MemoryParams) else MemoryParams()
+    row = 4 * (2 * observation_dim + action_dim + 3)
+    return int(_MARGIN * capacity * (row + settings.slot_bytes(observation_dim)))
 
 
 def available_bytes() -> int:
@@ -56,9 +61,11 @@ def _left(folder: Path, limit: str, used: str) -> list[int]:
         return []
 
 
-def check_memory(capacity: int, observation_dim: int, action_dim: int, *, runs: int = 1) -> None:
+def check_memory(
+    capacity: int, observation_dim: int, action_dim: int, memory: Any = None, *, runs: int = 1
+) -> None:
     """Refuse a capacity that does not fit, so many runs side by side, before any is trained."""
-    needed = runs * replay_bytes(capacity, observation_dim, action_dim)
+    needed = runs * replay_bytes(capacity, observation_dim, action_dim, memory)
     available = available_bytes()
     if needed > available:
         several = f" in {runs} runs side by side" if runs > 1 else ""

@@ -17,15 +17,17 @@ def check(experiments: Iterable[Experiment], out: Path | str, *, side_by_side: i
     """
     check_folder(out)
     seen: set[tuple[str, ...]] = set()
+    spaces: dict[str, tuple[int, int]] = {}
     for experiment in experiments:
         simulator, memory, agent = experiment.names
         check_device(getattr(experiment.agent, "device", "cpu"))
-        if {(simulator,), (memory, agent)} <= seen:
-            continue
-        seen |= {(simulator,), (memory, agent)}
-        for kind, name in ((MEMORIES, memory), (AGENTS, agent)):
-            kind[name].load()
-        check_memory(experiment.capacity, *sizes(experiment), runs=side_by_side)
+        if simulator not in spaces or (memory, agent) not in seen:
+            spaces[simulator] = sizes(experiment)
+            seen.add((memory, agent))
+            for kind, name in ((MEMORIES, memory), (AGENTS, agent)):
+                kind[name].load()
+        needs = experiment.capacity, *spaces[simulator]
+        check_memory(*needs, experiment.memory, runs=side_by_side)
 
 
 def sizes(experiment: Experiment) -> tuple[int, int]:

@@ -1,10 +1,8 @@
 """One run: train, evaluate on the way, keep a record, and be able to continue after a kill."""
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +16,8 @@ from lser.experiments.owner import Owner
 from lser.experiments.progress import Status, Watcher
 from lser.experiments.recording import Recorder
 from lser.experiments.signals import Signals
+from lser.experiments.stopping import Interrupted as Interrupted
+from lser.experiments.stopping import stop_flag
 from lser.files import State, taken_from
 from lser.training import Evaluation, Progress, Step, Traffic, evaluate, train
 from lser.training import checkpoint as checkpoints
@@ -26,13 +26,6 @@ from lser.training.evaluate import metric_of
 
 CHECKPOINTS = "checkpoints"
 AGENT = "agent"
-STOPS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
-
-
-class Interrupted(Exception):
-    """Training was asked to stop; a checkpoint holds where it stands."""
 
 
 class Run:
@@ -305,25 +298,3 @@ def run(
     """Run (or continue) `experiment` in `folder`; a finished record only if it is to be `again`."""
     every = checkpoint_seconds
     Run(experiment, folder, command=command, checkpoint_seconds=every, again=again).go(watch)
-
-
-@contextmanager
-def stop_flag() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a question asked between steps, so that no step is torn."""
-    asked: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        asked.append(number)
-        if len(asked) > 1:  # asked twice: do not wait for the step to end
-            raise KeyboardInterrupt
-
-    try:
-        previous = {s: signal.signal(s, note) for s in STOPS}
-    except ValueError:  # not in the main thread: signals are not ours to catch
-        yield lambda: False
-        return
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

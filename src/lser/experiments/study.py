@@ -149,7 +149,7 @@ class Here:
         """Carry out every job in turn; one that fails leaves its reason in its record."""
         import torch
 
-        from lser.experiments.run import Interrupted
+        from lser.experiments.stopping import Interrupted
 
         threads = torch.get_num_threads()
         try:

@@ -87,7 +87,7 @@ def run_fleet(
     end_with_parent()
     import torch  # here: the parent plans and watches without it
 
-    from lser.experiments.run import stop_flag
+    from lser.experiments.stopping import stop_flag
     from lser.fleet.run import Fleet
 
     torch.set_num_threads(1)

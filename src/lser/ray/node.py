@@ -121,7 +121,8 @@ class Runs:
         """Run, or continue, the job's experiment; a stop leaves a checkpoint."""
         import torch
 
-        from lser.experiments.run import Interrupted, run
+        from lser.experiments.run import run
+        from lser.experiments.stopping import Interrupted
 
         torch.set_num_threads(1)
         (job,) = jobs

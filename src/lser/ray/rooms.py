@@ -12,7 +12,7 @@ from lser.compiled import UInt32
 from lser.files import State
 from lser.ray.engine import the_ray
 from lser.replay import LocalityReplay, load_replay
-from lser.replay.memories.locality import ENCODERS
+from lser.replay.memories.codes import ENCODERS
 from lser.types import Float32, Float64, Int64
 
 Plain = tuple[dict[str, Any], dict[str, Any]]  # the settings and arrays of a state

@@ -14,27 +14,15 @@ from numpy.typing import ArrayLike
 from lser.checks import as_floats, check_count, check_fraction
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params
+from lser.ray.cutting import check_can_be_cut, seeds, shared_encoder, shares
 from lser.ray.draws import Draws, Sent
 from lser.ray.hall import Hall, Spec
 from lser.ray.rooms import Rooms, start_rooms
 from lser.ray.snapshots import Snapshots
-from lser.replay.index.encoders import SimHash
-from lser.replay.memories.locality import ENCODERS
+from lser.replay.memories.codes import ENCODERS
 from lser.replay.memories.params import LocalityParams
 from lser.replay.store import Store
 from lser.types import Batch, Int64
-
-# options that a shard cannot follow by itself, with what each would need of the others
-_REFUSED = {
-    "unseen": ("drop", "the largest bucket of all shards"),
-    "random_from": ("bucket", "draws from all shards"),
-    "fill": ("repeat", "draws from all shards"),
-    "sampling": ("locality", "draws from all shards"),
-    "store": ("reward", "the oldest transition of all shards"),
-    "order": ("reward", "whole sessions, whose steps lie in many shards"),
-    "codes": ("simhash", "codes that spread over the shards"),
-    "newest": (0, "the newest transitions of all shards"),
-}
 
 
 class ShardedReplay:
@@ -81,42 +69,20 @@ class ShardedReplay:
         if capacity < shards:
             raise ValueError(f"capacity={capacity} is less than one transition per shard, {shards}")
         self._form = Store(1, observation_dim, action_dim)  # packs and checks rows, holds none
-        self.encoder = self._checked_encoder(encoder)
+        check_can_be_cut(self.params)
+        self.encoder = shared_encoder(encoder, self.params, self._form.observation_dim, self.seed)
         self._lock = RLock()
         rooms = start_rooms(self.shards) if rooms is None else rooms
-        self._hall = Hall(self._spec(), rooms, None if snapshots is None else Path(snapshots))
+        spec = Spec(
+            shares(self.capacity, self.shards),
+            (self._form.observation_dim, self._form.action_dim),
+            [{"seed": own, "params": self.params} for own in seeds(self.seed, self.shards)],
+            self.encoder,
+            self.salt,
+        )
+        self._hall = Hall(spec, rooms, None if snapshots is None else Path(snapshots))
         rng, per_item = np.random.default_rng((self.seed, 3)), self.params.greedy_per == "item"
         self._draws = Draws(self._hall, self._form, float(self.params.greedy), per_item, rng)
-
-    def _spec(self) -> Spec:
-        share, rest = divmod(self.capacity, self.shards)
-        capacities = np.array([share + (shard < rest) for shard in range(self.shards)])
-        seeds = [self.seed, *(_seed_of(self.seed, shard) for shard in range(1, self.shards))]
-        made = [{"seed": seed, "params": self.params} for seed in seeds]
-        sizes = (self._form.observation_dim, self._form.action_dim)
-        return Spec(capacities, sizes, made, self.encoder, self.salt)
-
-    def _checked_encoder(self, encoder: Any) -> Any:
-        for name, (allowed, needs) in _REFUSED.items():
-            value = getattr(self.params, name)
-            if value != allowed:
-                raise ValueError(f"{name}={value!r} needs {needs}: shards have {name}={allowed!r}")
-        if encoder is None:
-            if self.params.features != "raw":
-                raise ValueError(
-                    f"features={self.params.features!r} needs statistics that all shards share: "
-                    "let a SimHash observe() some observations and pass it as encoder="
-                )
-            width = self._form.observation_dim
-            encoder = SimHash(width, bits=self.params.bits, seed=self.seed)
-        if encoder.KIND not in ENCODERS or encoder.blind or not encoder.frozen:
-            raise ValueError(f"encoder={encoder!r} must be a frozen SimHash or E2LSH")
-        if encoder.observation_dim != self._form.observation_dim:
-            raise ValueError(
-                f"encoder is for {encoder.observation_dim} numbers, "
-                f"observation_dim={self._form.observation_dim}"
-            )
-        return encoder
 
     # Snapshots
 
@@ -338,7 +304,3 @@ class ShardedReplay:
 
 def _rebuilt(kind: type[ShardedReplay], config: dict[str, object], arrays: Any) -> ShardedReplay:
     return kind.from_state(State(config, arrays))
-
-
-def _seed_of(seed: int, shard: int) -> int:
-    return int(np.random.default_rng((seed, 4, shard)).integers(2**31))

@@ -5,7 +5,8 @@ while it is being changed, and does that before it is used again.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,16 +37,13 @@ class Commit:
             self._done += 1
 
 
-class Rewind:
-    """Takes back what a call has changed that was broken off: the generator, and counts."""
+def rewinding(memory: Changing, *names: str) -> Step:
+    """What takes the generator and these attributes of a memory back to where they are now."""
+    counts = [(name, getattr(memory, name)) for name in names]
+    return partial(_rewind, memory, memory.rng.bit_generator.state, counts)
 
-    def __init__(self, memory: "Changing", *names: str) -> None:
-        self._memory = memory
-        self._rng = memory.rng.bit_generator.state
-        self._counts = {name: getattr(memory, name) for name in names}
 
-    def __call__(self) -> None:
-        """Take it back."""
-        self._memory.rng.bit_generator.state = self._rng
-        for name, value in self._counts.items():
-            setattr(self._memory, name, value)
+def _rewind(memory: Changing, rng: Any, counts: list[tuple[str, Any]]) -> None:
+    memory.rng.bit_generator.state = rng
+    for name, value in counts:
+        setattr(memory, name, value)

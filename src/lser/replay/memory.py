@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
-from lser.replay.commit import Commit, Rewind, Step
+from lser.replay.commit import Commit, Step, rewinding
 from lser.replay.forks import survive_forks
+from lser.replay.newest import Newest
 from lser.replay.sessions import stream_labels
 from lser.replay.store import Given, Storage, Store
 from lser.types import Batch, Bool, Float32, Float64, Int64
@@ -90,9 +91,8 @@ class Memory(ABC):
         self.store, self.rng = store, rng
         self._lock = Lock()
         survive_forks(self)
-        self.newest = check_count("newest", getattr(self.params, "newest", 0), low=0)
-        # how many writes there were, and the ids of the last `newest` of them, oldest first
-        self._latest: tuple[int, Int64] = (0, _NO_LABELS)
+        places = check_count("newest", getattr(self.params, "newest", 0), low=0)
+        self.newest = Newest(store, places) if places else None
         self.begin()
 
     @property
@@ -101,7 +101,7 @@ class Memory(ABC):
         return self.store.capacity
 
     def __len__(self) -> int:
-        return len(self.store)
+        return self.store.counts.item(0)
 
     def extend(
         self,
@@ -117,7 +117,9 @@ class Memory(ABC):
         block = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
             ids = self.take(block, streams)
-            return self.noted(ids) if self.newest else ids
+            if self.newest is not None:
+                self.newest.note(ids)
+            return ids
 
     def sample(self, batch_size: int, query: ArrayLike | None = None) -> Batch:
         """Draw `batch_size` transitions; `query` is the current observation, (O,)."""
@@ -134,8 +136,7 @@ class Memory(ABC):
         names, errors = check_feedback(ids, td_errors)
         with self._lock:
             self.settle()
-            slots = self.store.slots(names)
-            self.feedback(slots[slots >= 0], errors[slots >= 0])
+            self.feedback(*self.store.held(names, errors))
 
     def stop_exploring(self) -> None:
         """Make every further draw reward-driven where the memory has such a choice."""
@@ -170,7 +171,9 @@ class Memory(ABC):
         block = Block(*mine, stream_labels(streams, n))
         with self._lock:
             self.settle()
-            ids = self.noted(self.insert(block))
+            ids = self.insert(block)
+            if self.newest is not None:
+                self.newest.note(ids)
         return last_of_each(np.where(ids >= 0, ids % self.capacity, -1))
 
     def pick(self, batch_size: int, query: ArrayLike | None = None) -> tuple[Int64, Float32]:
@@ -194,42 +197,6 @@ class Memory(ABC):
     def refile(self, observations: ArrayLike) -> None:
         """Take the observations of all slots in use, in order, after their codes changed."""
 
-    # The newest in every batch
-
-    def noted(self, ids: Int64) -> Int64:
-        """Remember which of the newcomers' `ids` are the newest; returns them."""
-        if self.newest:
-            written, latest = self._latest
-            kept = ids[ids >= 0]
-            if written + len(kept) == self.store.written:  # else they are found at the next draw
-                latest = np.concatenate((latest, kept))
-                self._latest = self.store.written, latest[latest >= self._oldest_of_newest()]
-        return ids
-
-    def _oldest_of_newest(self) -> int:
-        """The smallest id that one of the last `newest` writes can have."""
-        return max(self.store.written - self.newest, 0) * self.capacity
-
-    def latest(self) -> Int64:
-        """The slots of what is still held of the last `newest` writes, oldest first."""
-        written = self.store.written
-        if self._latest[0] != written:  # a restored memory, or a call that was broken off
-            recent = self.store.ids >= self._oldest_of_newest()
-            self._latest = written, np.sort(self.store.ids[recent])
-        slots = self.store.slots(self._latest[1])
-        return slots[slots >= 0]
-
-    def combined(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
-        """What `draw` picks, its last places taken by the newest, newest last, with weight 1."""
-        if not self.newest:
-            return self.draw(size, query)
-        held = self.latest()
-        held = held[max(0, len(held) - (size - 1)) :]
-        slots, weights = self.draw(size - len(held), query)
-        if weights is not None:
-            weights = np.concatenate((weights, np.ones(len(held), np.float32)))
-        return np.concatenate((slots, held)), weights
-
     # Calls that are broken off
 
     def commit(self, *steps: Step) -> None:
@@ -240,7 +207,7 @@ class Memory(ABC):
 
     def rewind(self, *names: str) -> None:
         """From here on, an exception takes the generator and these attributes back."""
-        self._unfinished = Rewind(self, *names)
+        self._unfinished = rewinding(self, *names)
 
     def settle(self) -> None:
         """Finish, or take back, what an exception left of an earlier call."""
@@ -276,6 +243,17 @@ class Memory(ABC):
     def replay(self, size: int, query: ArrayLike | None) -> Batch:
         """A batch of what `draw` picks."""
         return self.store.batch(*self.combined(size, query))
+
+    def combined(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
+        """What `draw` picks, its last places taken by the newest, newest last, with weight 1."""
+        if self.newest is None:
+            return self.draw(size, query)
+        held = self.newest.slots()
+        held = held[max(0, len(held) - (size - 1)) :]
+        slots, weights = self.draw(size - len(held), query)
+        if weights is not None:
+            weights = np.concatenate((weights, np.ones(len(held), np.float32)))
+        return np.concatenate((slots, held)), weights
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Learn from the TD errors of what is held in `slots`."""

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from lser.compiled import Num, copy, inner, kernel, prefetch
-from lser.types import Bool, Float32, Int64
+from lser.types import Bool, Float32, Float64, Int64
 
 LARGEST = np.finfo(np.float32).max
 AHEAD = 16  # rows; measured: 8 to 32 are alike
@@ -137,6 +137,31 @@ def ring_writes(first: Num, capacity: Num, slots: Int64, ids: Int64) -> None:
 
 
 @kernel
+def append_rows(kept: Float32, held: Int64, counts: Int64, rows: Float32, ids: Int64) -> None:
+    """Write rows over the oldest, fill their `ids`, and count: nothing comes between."""
+    first, count, capacity, width = counts[1], len(rows), len(held), rows.shape[1]
+    for k in range(count):
+        slot = (first + k) % capacity
+        ids[k] = (first + k) * capacity + slot
+        if k >= count - capacity:
+            copy(rows, k * width, width, kept, slot * width)
+            held[slot] = ids[k]
+    counts[0], counts[1] = min(first + count, capacity), first + count
+
+
+@kernel
+def find_held(held: Int64, ids: Int64, values: Float64, slots: Int64, theirs: Float64) -> Num:
+    """Put the slots of those `ids` (n,) that are held first, and their values; returns how many."""
+    count, capacity = 0, len(held)
+    for k in range(len(ids)):
+        slot = ids[k] % capacity
+        if ids[k] >= 0 and held[slot] == ids[k]:
+            slots[count], theirs[count] = slot, values[k]
+            count += 1
+    return count
+
+
+@kernel
 def empty_slots(held: Int64, counts: Int64, slots: Int64) -> None:
     """Forget what `slots` hold, and count: one call, so that nothing comes between."""
     for k in range(len(slots)):
@@ -152,15 +177,18 @@ def write_rows(
     slots: Int64,
     rows: Float32,
     ids: Int64,
-    size: Num,
     written: Num,
 ) -> None:
-    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between."""
+    """Copy rows and their ids to `slots`, and count: one call, so that nothing comes between.
+
+    A second call with the same arguments changes nothing.
+    """
     count, width = len(slots), rows.shape[1]
     for k in range(-AHEAD, count):
         if k + AHEAD < count:
             prefetch_row(kept, slots[k + AHEAD], width)
         if k >= 0:
             copy(rows, k * width, width, kept, slots[k] * width)
+            counts[0] += held[slots[k]] < 0
             held[slots[k]] = ids[k]
-    counts[0], counts[1] = size, written
+    counts[1] = written

@@ -232,14 +232,17 @@ class Tails:
         self, streams: Int64, ids: Int64, ended: NDArray[np.bool_]
     ) -> tuple[Int64, Callable[[], None]]:
         """The id before each of a block's rows in its session, or -1; and what takes them in."""
-        previous = []
-        news: dict[int, int] = {}  # -1: over
-        for stream, identity, end in zip(
-            streams.tolist(), ids.tolist(), ended.tolist(), strict=True
-        ):
-            before = news.pop(stream, None)
-            previous.append(self._last.get(stream, -1) if before is None else before)
-            news[stream] = -1 if end else identity
+        labels = streams.tolist()
+        newest = np.where(ended, -1, ids).tolist()  # -1: over
+        if len(set(labels)) == len(labels):  # every stream has one row: the usual block
+            previous = [self._last.get(stream, -1) for stream in labels]
+            news = dict(zip(labels, newest, strict=True))
+        else:
+            previous, news = [], {}
+            for stream, identity in zip(labels, newest, strict=True):
+                before = news.pop(stream, None)
+                previous.append(self._last.get(stream, -1) if before is None else before)
+                news[stream] = identity
         return np.array(previous, dtype=np.int64), partial(self._take, news)
 
     def _take(self, news: dict[int, int]) -> None:

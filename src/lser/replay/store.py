@@ -15,14 +15,16 @@ from lser.replay.mapped import map_rows
 from lser.replay.rows import (
     LARGEST,
     Layout,
+    append_rows,
     empty_slots,
+    find_held,
     gather,
     name_writes,
     pack,
     ring_writes,
     write_rows,
 )
-from lser.types import Batch, Bool, Float32, Int64
+from lser.types import Batch, Bool, Float32, Float64, Int64
 
 Storage = Literal["memory", "memmap", "none"]
 Write = Callable[[], None]  # changes the store all at once
@@ -30,7 +32,7 @@ Write = Callable[[], None]  # changes the store all at once
 Given = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 Plain = tuple[Float32, Float32, Float32, Float32, Bool, Bool]
 _PART = 1 << 16  # rows
-_FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
+_FLOAT32, _BOOL, _INT64 = np.dtype(np.float32), np.dtype(np.bool_), np.dtype(np.int64)
 
 
 class Store:
@@ -68,12 +70,12 @@ class Store:
         self._fields = tuple(np.s_[:, c] for c in self.layout[:4])  # as `Batch` has them
 
     def __len__(self) -> int:
-        return int(self.counts[0])
+        return self.counts.item(0)
 
     @property
     def written(self) -> int:
         """How many transitions were ever written."""
-        return int(self.counts[1])
+        return self.counts.item(1)
 
     def plain(self, block: Given) -> Plain:
         """A block as arrays of the right types and shapes; whether all is finite is not checked."""
@@ -134,17 +136,15 @@ class Store:
         """What `put` would return, and what does it: at once, and the same when done twice."""
         ids, written = np.empty(len(rows), np.int64), self.written
         name_writes(written, self.capacity, slots, ids)
-        empty = slots[self.ids[slots] < 0]
-        held = len(self) + (len(np.unique(empty)) if len(empty) else 0)
-        return ids, self._writing(slots, rows, ids, held, written + len(rows))
+        return ids, self._writing(slots, rows, ids, written + len(rows))
 
     def append(self, rows: Float32) -> Int64:
         """Write packed rows in ring order, over the oldest; returns their ids.
 
         A block larger than the capacity leaves its last `capacity` rows.
         """
-        ids, _, write = self.appending(rows)
-        write()
+        ids = np.empty(len(rows), np.int64)
+        append_rows(self.rows, self.ids, self.counts, np.ascontiguousarray(rows), ids)
         return ids
 
     def appending(self, rows: Float32) -> tuple[Int64, Int64, Write]:
@@ -156,12 +156,11 @@ class Store:
         if count > self.capacity:
             last = np.s_[-self.capacity :]
             slots, rows, kept = slots[last], rows[last], ids[last]
-        held = min(written, self.capacity)
-        return ids, slots, self._writing(slots, rows, kept, held, written)
+        return ids, slots, self._writing(slots, rows, kept, written)
 
-    def _writing(self, slots: Int64, rows: Float32, ids: Int64, held: int, written: int) -> Write:
+    def _writing(self, slots: Int64, rows: Float32, ids: Int64, written: int) -> Write:
         arrays = (self.rows, self.ids, self.counts, slots, np.ascontiguousarray(rows), ids)
-        return partial(write_rows, *arrays, held, written)
+        return partial(write_rows, *arrays, written)
 
     def forget(self, slots: Int64) -> None:
         """Empty slots."""
@@ -175,8 +174,8 @@ class Store:
 
     def blank(self, count: int) -> tuple[Float32, Bool, Int64]:
         """Rows, flags (2, count) and ids for `gather` to fill."""
-        rows = np.empty((count, self.layout.width), np.float32)
-        return rows, np.empty((2, count), np.bool_), np.empty(count, np.int64)
+        rows = np.empty((count, self.layout.width), _FLOAT32)
+        return rows, np.empty((2, count), _BOOL), np.empty(count, _INT64)
 
     def wrap(self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None) -> Batch:
         """A batch of what `gather` filled; its float fields are views into `rows`."""
@@ -192,6 +191,12 @@ class Store:
         ids = np.asarray(ids, np.int64)
         slots = ids % self.capacity
         return np.where((ids >= 0) & (self.ids[slots] == ids), slots, -1)
+
+    def held(self, ids: Int64, values: Float64) -> tuple[Int64, Float64]:
+        """The slots of those `ids` that are still held, and their `values`."""
+        slots, theirs = np.empty(len(ids), np.int64), np.empty(len(ids))
+        count = find_held(self.ids, ids, values, slots, theirs)
+        return slots[:count], theirs[:count]
 
     def state(self) -> State:
         """The settings and the occupied rows, as a file holds them."""

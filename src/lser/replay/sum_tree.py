@@ -28,9 +28,9 @@ class SumTree:
         sizes = [-(-capacity // WIDTH) * WIDTH]
         while sizes[-1] > WIDTH:
             sizes.append(-(-sizes[-1] // WIDTH // WIDTH) * WIDTH)
-        # Levels lie one after the other, leaves first; the root's children are the last eight.
+        # Levels lie one after the other, leaves first; the root's children come before it.
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
-        self._nodes = np.zeros(sum(sizes))
+        self._nodes = np.zeros(sum(sizes) + 1)
 
     @property
     def priorities(self) -> Float64:
@@ -42,12 +42,12 @@ class SumTree:
     @property
     def total(self) -> float:
         """The sum of all priorities."""
-        return float(self._nodes[-WIDTH:].sum())
+        return self._nodes.item(-1)
 
     @property
     def empty(self) -> bool:
         """Whether every priority is zero."""
-        return not any(self._nodes[-WIDTH:].tolist())
+        return self.total == 0.0
 
     def set(self, slots: Int64, priorities: ArrayLike) -> None:
         """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
@@ -102,15 +102,16 @@ def _set(nodes: Float64, starts: Int64, slots: Int64, values: Float64) -> None:
                 total += nodes[child]
             nodes[starts[level] + family] = total
             family //= WIDTH
+    total = 0.0
+    for child in range(starts[-1], starts[-1] + WIDTH):
+        total += nodes[child]
+    nodes[-1] = total
 
 
 @kernel
 def _find(nodes: Float64, starts: Int64, points: Float64, slots: Int64) -> None:
     """All points go down a level together, so that they wait for memory together."""
-    total = 0.0
-    for child in range(starts[-1], starts[-1] + WIDTH):
-        total += nodes[child]
-    masses = points * total
+    masses = points * nodes[-1]
     slots[:] = 0
     for level in range(len(starts) - 1, -1, -1):
         for i in range(len(points)):

@@ -11,9 +11,10 @@ from lser.report.findings import FEW_SEEDS, Finding, StudyFindings, find_out
 from lser.report.html import Page, Part, Section, render
 from lser.report.naming import clean
 from lser.report.overview import in_one_sentence, overview
-from lser.report.panels import Panel, Study, studies
+from lser.report.panels import Panel, Study
 from lser.report.parts import headline_figure, panel_figures, sections_of
 from lser.report.sentences import standing
+from lser.report.sorting import studies
 from lser.report.style import count, listing
 from lser.report.table import Table
 

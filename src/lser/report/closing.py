@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lser.experiments.records import Record
 from lser.report.findings import Finding, find_out
-from lser.report.panels import studies
+from lser.report.sorting import studies
 from lser.report.stats import Interval
 from lser.report.style import interval, listing, name_of, number
 from lser.report.table import Table

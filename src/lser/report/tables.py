@@ -7,7 +7,8 @@ from lser.experiments.studies import ScoreScale
 from lser.report.findings import Estimate, Finding, Measures, find_out
 from lser.report.measures import PARTS, reached
 from lser.report.naming import clean
-from lser.report.panels import Arm, Study, studies
+from lser.report.panels import Arm, Study
+from lser.report.sorting import studies
 from lser.report.stats import Interval
 from lser.report.style import count, interval, name_of, number
 from lser.report.table import Table

@@ -3,7 +3,6 @@
 Sun, Zhou, Li (2020), "Attentive Experience Replay", AAAI.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from lser.moments import Moments
 from lser.replay.memories.attention import attend
 from lser.replay.memories.params import ANNEAL, AttentiveParams
 from lser.replay.memories.prioritized import annealed
-from lser.replay.memories.sketch import new_sketches, sketch_rows
+from lser.replay.memories.sketch import new_sketches, sketch_rows, take_in
 from lser.replay.memory import Arrays, Block, Memory
 from lser.types import Float32, Int64
 
@@ -48,24 +47,17 @@ class AttentiveReplay(Memory):
 
     def insert(self, block: Block) -> Int64:
         """Over the oldest."""
-        ids, slots, write = self.store.appending(block.rows)
-        moments = self._moments
-        if self.params.features == "standardised":
-            moments = moments.after(block.rows)
-        self.commit(
-            write,
-            partial(self._sketch, slots, block.rows[-self.capacity :]),
-            partial(setattr, self, "_moments", moments),
-        )
+        store, ids = self.store, np.empty(len(block.rows), np.int64)
+        take_in(
+            store.rows, store.ids, store.counts, self._sketches, *self._moments.parts,
+            self.params.features == "standardised", block.rows, ids,
+        )  # fmt: skip
         return ids
-
-    def _sketch(self, slots: Int64, rows: Float32) -> None:
-        sketch_rows(self._sketches, slots, rows, self.store.observation_dim)
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Those most similar to `query` of a uniform draw."""
-        wide = (self.store.observation_dim,)
-        target = None if query is None else as_floats("query", query, wide)
+        shape = (self.store.observation_dim,)
+        target = None if query is None else as_floats("query", query, shape)
         factor = self.candidates
         self.rewind("draws")
         self.draws += 1
@@ -93,5 +85,5 @@ class AttentiveReplay(Memory):
         self.draws = check_count("draws", own["draws"], low=0)
         self._moments = Moments.from_arrays(arrays, self.store.observation_dim)
         for first in range(0, len(self), _PART):  # rows in a file need not fit into memory
-            slots = np.arange(first, min(first + _PART, len(self)))
-            self._sketch(slots, np.array(self.store.rows[first : first + len(slots)]))
+            rows = np.array(self.store.rows[first : min(first + _PART, len(self))])
+            sketch_rows(self._sketches, first, rows, self.store.observation_dim)

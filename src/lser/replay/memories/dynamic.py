@@ -92,21 +92,18 @@ class DynamicReplay(Memory):
             return self._pool
         return [*self._pool, self.store.rows[slots]][-self.params.pool :]
 
-    def _zoning(self, pool: list[Float32]) -> list[Step]:
-        """The steps by which a zone takes a session from the pool."""
+    def _close(self, pool: list[Float32], ended: int) -> None:
+        self._pool, self._ended = pool, ended
+
+    def _zoning(self, pool: list[Float32], ended: int) -> list[Step]:
+        """The steps by which a zone takes a session from the pool when so many have ended."""
         shard = self.shards[int(self.rng.integers(len(self.shards)))]
         taken = int(self.rng.integers(len(pool)))
         rows, left = pool[taken], [*pool[:taken], *pool[taken + 1 :]]
         room = shard.zone.making_room(len(rows))
-        write: list[Step] = []
-
-        def put() -> None:
-            if not write:
-                write.append(self.store.putting(room.slots, rows)[1])
-            write[0]()
-
+        _, put = self.store.putting(room.slots, rows)
         return [
-            partial(setattr, self, "_pool", left),
+            partial(self._close, left, ended),
             partial(shard.zone.restore, room.sessions),
             shard.tree.setting(room.emptied - shard.first, 0.0),
             partial(self.store.forget, room.emptied),
@@ -132,11 +129,10 @@ class DynamicReplay(Memory):
         largest = max(self._largest, float(priority.max(initial=0.0)))
         steps: list[Step] = [partial(setattr, self, "_largest", largest)]
         owner = np.searchsorted(self._starts, slots, side="right") - 1
-        for number, shard in enumerate(self.shards):
-            mine = owner == number
-            if mine.any():
-                to = powers(priority[mine], self.params.alpha)
-                steps.append(shard.tree.setting(slots[mine] - shard.first, to))
+        for number in set(owner.tolist()):
+            shard, mine = self.shards[number], owner == number
+            to = powers(priority[mine], self.params.alpha)
+            steps.append(shard.tree.setting(slots[mine] - shard.first, to))
         self.commit(*steps)
 
     def own_stats(self) -> dict[str, float]:
@@ -211,13 +207,12 @@ class _Closing:
     def _plan(self) -> list[Step]:
         memory, ended = self._memory, self._memory._ended + 1
         pool = memory._entering(self._session, self._score)
-        steps: list[Step] = [partial(setattr, memory, "_pool", pool)]
-        if ended % memory.params.period == 0 and pool:
-            if self._rng is None:
-                self._rng = memory.rng.bit_generator.state
-            memory.rng.bit_generator.state = self._rng  # as it was before this was broken off
-            steps = memory._zoning(pool)
-        return [*steps, partial(setattr, memory, "_ended", ended)]
+        if ended % memory.params.period or not pool:
+            return [partial(memory._close, pool, ended)]
+        if self._rng is None:
+            self._rng = memory.rng.bit_generator.state
+        memory.rng.bit_generator.state = self._rng  # as it was before this was broken off
+        return memory._zoning(pool, ended)
 
 
 def _split(capacity: int, shards: int, zone: float) -> list[Shard]:

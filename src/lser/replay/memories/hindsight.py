@@ -16,8 +16,8 @@ from lser.replay.memories.links import (
     STEP,
     Links,
     RewardClasses,
-    aimless,
     classify,
+    first_without_goal,
     link,
     new_classes,
     new_links,
@@ -81,7 +81,7 @@ class HindsightReplay(Memory):
 
     def _check_shown(self, rows: Float32) -> None:
         last = self.store.observation_dim - 1
-        wrong = aimless(rows, last, self.shown, self._near)
+        wrong = first_without_goal(rows, last, self.shown, self._near)
         if wrong >= 0:
             raise ValueError(
                 f"observation's last component must be a goal times goal_scale, one of "

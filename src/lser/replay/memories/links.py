@@ -73,7 +73,7 @@ def link(links: Links, ids: Int64, previous: Int64, ran: Int64) -> None:
 
 
 @kernel
-def aimless(rows: Float32, column: int, shown: Float32, near: float) -> int:
+def first_without_goal(rows: Float32, column: int, shown: Float32, near: float) -> int:
     """The first row whose number in a column is not `near` one of `shown`, or -1."""
     for i in range(len(rows)):
         least = np.inf

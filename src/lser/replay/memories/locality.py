@@ -18,8 +18,9 @@ from lser.replay.commit import Step
 from lser.replay.index import calls
 from lser.replay.index.controls import ConstantCode, RandomCode, ShuffledCode
 from lser.replay.index.drawing import ANY_CODE
-from lser.replay.index.encoders import E2LSH, Encoder, SimHash
-from lser.replay.index.index import BucketIndex, Newcomers, Rules
+from lser.replay.index.encoders import Encoder, SimHash
+from lser.replay.index.index import BucketIndex, Newcomers
+from lser.replay.memories.codes import ENCODERS, encoder_for, rules_for
 from lser.replay.memories.params import DISCOUNT, LocalityParams
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Returns, stream_labels
@@ -27,9 +28,6 @@ from lser.replay.store import Given, Storage
 from lser.types import Batch, Bool, Float32, Int64
 
 _INT64 = np.dtype(np.int64)
-ENCODERS: dict[str, Any] = {
-    e.KIND: e for e in (SimHash, E2LSH, ConstantCode, RandomCode, ShuffledCode)
-}
 _NO_QUERY: Float32 = np.empty(0, np.float32)
 
 
@@ -103,12 +101,12 @@ class LocalityReplay(Memory):
         p = self.params
         self.greedy = float(p.greedy)
         if self.encoder is None:
-            self.encoder = _encoder(p, self.store.observation_dim, self.seed)
+            self.encoder = encoder_for(p, self.store.observation_dim, self.seed)
         discount = DISCOUNT if p.discount is None else p.discount
         self._returns = Returns(discount, self.capacity) if p.order == "return" else None
         self._written = self.store.written  # what a restored store says
         self._place: Int64 = np.zeros(2, np.int64)  # `Newcomers.places` of a block of one
-        index = BucketIndex(self.store.ids, _rules(p))
+        index = BucketIndex(self.store.ids, rules_for(p))
         index.generator = int(self.rng.integers(-(2**63), 2**63)) % 2**64
         self._use(index)
 
@@ -210,7 +208,7 @@ class LocalityReplay(Memory):
                 self.store.refuse(block)
             self.index.make_room()
         if not self._direct:
-            self._settle(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
+            self._after_storing(newcomers.ids, block[0], block[2], block[4] | block[5], labels)
 
     def _resume(
         self, block: Any, newcomers: Newcomers, labels: Int64 | None, before: Step | None
@@ -228,7 +226,7 @@ class LocalityReplay(Memory):
         seen, gains, labels = block.observation, block.reward, block.streams
         self.commit(
             partial(self.index.place_rest, gains, newcomers),
-            lambda: self._settle(newcomers.ids, seen, gains, block.ended, labels),
+            lambda: self._after_storing(newcomers.ids, seen, gains, block.ended, labels),
         )
         return newcomers.ids
 
@@ -236,7 +234,7 @@ class LocalityReplay(Memory):
         assert self.encoder is not None
         return self.encoder.encode_rows(observation)
 
-    def _settle(
+    def _after_storing(
         self,
         ids: Int64,
         observation: Float32,
@@ -244,7 +242,7 @@ class LocalityReplay(Memory):
         ended: Bool,
         labels: Int64 | None,
     ) -> None:
-        """After storing: move transitions whose returns are known now; learn what to centre on."""
+        """Move transitions whose returns are known now; learn what to centre on."""
         steps: list[Step] = []
         if self._returns is not None and labels is not None:
             late, follow = self._returns.following(labels, ids, reward, ended)
@@ -295,17 +293,18 @@ class LocalityReplay(Memory):
         """
         with self._lock:
             self.settle()
-            if self.newest:
+            if self.newest is not None:
                 return self.replay(self._size(batch_size), query)
             drawn = self._drawn(batch_size, query)
         return self.store.wrap(*drawn)
 
     def _drawn(self, batch_size: int, query: ArrayLike | None) -> tuple[Any, Any, Any]:
         """Rows, flags and ids of a batch."""
+        replay: Any = calls.replay
         if self._answers and type(batch_size) is int and batch_size > 0:
             drawn = self.store.blank(batch_size)
             try:
-                if self._replay(query, drawn) != calls.WRONG:
+                if replay(self._address, query, calls.HASH, self.greedy, *drawn) != calls.WRONG:
                     return drawn
             except TypeError:  # not an array that a kernel takes as it is
                 pass
@@ -313,15 +312,14 @@ class LocalityReplay(Memory):
         self._replay(self._checked(query), drawn)
         return drawn
 
-    def _replay(self, query: Any, drawn: tuple[Any, Any, Any]) -> int:
+    def _replay(self, query: Float32, drawn: tuple[Any, Any, Any]) -> None:
         code = self._code
         if not self._hashed and code != ANY_CODE:
             self._rewind_codes()
             code = int(self._encode(query[None])[0])
         rows, flags, ids = drawn
-        done: int = calls.replay(self.index.address, query, code, self.greedy, rows, flags, ids)
+        calls.replay(self._address, query, code, self.greedy, rows, flags, ids)
         self._unfinished = None
-        return done
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """The slots that a query replays."""
@@ -402,30 +400,7 @@ class LocalityReplay(Memory):
         self.stale = bool(own["stale"])
         if self._returns is not None:
             self._returns = self._returns.restored(arrays)
-        index = BucketIndex(self.store.ids, _rules(self.params))
+        index = BucketIndex(self.store.ids, rules_for(self.params))
         index.load(arrays, self._written)
         index.counters, index.generator = own["counters"], own["generator"]
         self._use(index)
-
-
-def _rules(p: LocalityParams) -> Rules:
-    """What the index reads of the settings."""
-    return Rules(
-        fifo=p.store == "fifo",
-        evict=p.unseen == "evict",
-        rekeyed=p.order == "return",
-        per_item=p.greedy_per == "item",
-        from_memory=p.random_from == "memory",
-        repeat=p.fill == "repeat",
-        uniform=p.sampling == "uniform",
-    )
-
-
-def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
-    match p.codes:
-        case "constant":
-            return ConstantCode()
-        case "random":
-            return RandomCode(bits=p.bits, seed=seed)
-    hashed = SimHash(observation_dim, bits=p.bits, seed=seed, features=p.features, warmup=p.warmup)
-    return ShuffledCode(hashed, seed=seed) if p.codes == "shuffled" else hashed

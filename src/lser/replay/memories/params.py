@@ -153,6 +153,10 @@ class AttentiveParams(MemoryParams):
         check_count("anneal", ANNEAL if self.anneal is None else self.anneal)
         check_choice("features", self.features, ("standardised", "raw"))
 
+    def slot_bytes(self, observation_dim: int) -> int:
+        """The same with a sketch of the observation: 32 numbers in a cache line of 64 bytes."""
+        return super().slot_bytes(observation_dim) + 64 * -(-observation_dim // 32)
+
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
         """These settings in a run: draws are uniform from its half on."""
         return self if self.anneal is not None else replace(self, anneal=max(1, updates // 2))

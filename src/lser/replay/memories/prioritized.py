@@ -50,10 +50,17 @@ class PrioritizedReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """One slot from each of as many equal shares of the total."""
-        beta = self.beta
-        self.rewind("draws")
+        beta, uniforms = self.beta, np.empty(size)
+        uniforms[0] = -1.0  # until they are drawn
+        self._unfinished = partial(self._count_draw, uniforms, self.draws + 1)
+        self.rng.random(out=uniforms)
         self.draws += 1
-        return self.tree.draw(self.rng.random(size), beta)
+        return self.tree.draw(uniforms, beta)
+
+    def _count_draw(self, uniforms: Float64, draws: int) -> None:
+        """Count a draw that was broken off after its numbers had come from the generator."""
+        if uniforms[0] >= 0.0:
+            self.draws = draws
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""
@@ -82,8 +89,8 @@ class PrioritizedReplay(Memory):
 
 def powers(priority: Float64, alpha: float) -> Float64:
     """Priorities to a power, at most so large that a sum of many is still a number."""
-    with np.errstate(over="ignore"):
-        return np.minimum(priority**alpha, LARGEST)
+    bounded: Float64 = np.minimum(priority, LARGEST ** (1 / max(alpha, 1.0)))
+    return bounded**alpha
 
 
 @lru_cache

@@ -87,14 +87,14 @@ class SelectiveReplay(Memory):
         scale = moments.scale if coverage else _NO_SCALE
         near = Neighbours(self.store.rows, scale, p.radius, probes)
         slots, ran = np.empty(count, dtype=np.int64), np.zeros(1, np.int64)
-        store, places = self.store, self.places
+        store = self.store
 
         def write() -> None:
             name_writes(written, store.capacity, slots, ids)
             arrays = (store.rows, store.ids, store.counts, slots, rows, ids)
-            write_rows(*arrays, int(places.counts[0]), written + count)
+            write_rows(*arrays, written + count)
 
-        return [partial(place, places, rank, key, near, slots, ran), write]
+        return [partial(place, self.places, rank, key, near, slots, ran), write]
 
     def _ending(self, block: Block, ids: Int64) -> list[Step]:
         """The steps that follow sessions, and rank what was in those that end."""

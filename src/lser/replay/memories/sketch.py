@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lser.compiled import Num, inner, kernel, prefetch, unordered_kernel
+from lser.moments import add_rows
+from lser.replay.rows import append_rows
 from lser.types import Float32, Float64, Int64
 
 UInt16 = NDArray[np.uint16]
@@ -33,11 +35,11 @@ def new_sketches(capacity: int, dim: int) -> UInt16:
 
 
 @kernel
-def sketch_rows(sketches: UInt16, slots: Int64, rows: Float32, dim: Num) -> None:
-    """Keep the first `dim` columns of rows (N, columns) as the sketches in `slots` (N,)."""
+def sketch_rows(sketches: UInt16, first: Num, rows: Float32, dim: Num) -> None:
+    """Keep `dim` columns of rows (N, columns) as the sketches from `first` on, in a ring."""
     bits = rows.view(np.int32)
-    for i in range(len(slots)):
-        slot = slots[i]  # once: a compiler cannot know that no sketch overwrites it
+    for i in range(len(rows)):
+        slot = (first + i) % len(sketches)
         for j in range(dim):
             number = bits[i, j]
             size = number & 0x7FFFFFFF
@@ -45,6 +47,26 @@ def sketch_rows(sketches: UInt16, slots: Int64, rows: Float32, dim: Num) -> None
             sketches[slot, j] = _UNKNOWN if tiny else ((number + 0x8000) >> 16) & 0xFFFF
         for j in range(dim, sketches.shape[1]):
             sketches[slot, j] = 0
+
+
+@kernel
+def take_in(
+    kept: Float32,
+    held: Int64,
+    counts: Int64,
+    sketches: UInt16,
+    count: Int64,
+    mean: Float64,
+    squares: Float64,
+    standardised: bool,
+    rows: Float32,
+    ids: Int64,
+) -> None:
+    """Write rows over the oldest with their sketches and moments: nothing comes between."""
+    sketch_rows(sketches, counts[1], rows, len(mean))
+    if standardised:
+        add_rows(count, mean, squares, rows)
+    append_rows(kept, held, counts, rows, ids)
 
 
 @inner
