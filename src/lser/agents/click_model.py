@@ -18,7 +18,7 @@ from lser.agents.bandit import (
 from lser.checks import check_count, check_number
 from lser.types import Batch, Float32, Float64, Transitions
 
-LOOSE = 1.0  # the prior's precision of the slope's logarithm and of the intercept
+SHARED = 10.0  # the prior's precision of the slope's logarithm and of the intercept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,8 @@ class ClickModelParams(BanditParams):
     rate: float = 0.1
     """Smallest step, in units of the natural gradient."""
     reach: float = 0.1
-    """The farthest that one step moves tastes, as a root mean square over the batch's users."""
+    """The farthest that one step moves tastes, as a root mean square over the batch's users, and
+    the slope's logarithm."""
     slowdown: float = 300.0
     """The step is 1 / (1 + updates / slowdown) until it is that small."""
     refresh: int = 64
@@ -102,7 +103,7 @@ class ClickModel(Bandit):
         self._origin = np.zeros(size)
         self._origin[-2:] = np.log(self.params.slope), self.params.intercept
         self._prior = np.full(size, self.params.prior)
-        self._prior[-2:] = LOOSE
+        self._prior[-2:] = SHARED
         self.mean: Float64 = self._origin.copy()
         self.covariance: Float64 = np.diag(1 / self._prior)
         self.information: Float64 = np.zeros((size, size))
@@ -132,10 +133,11 @@ class ClickModel(Bandit):
         pages = self._judge(batch)
         rows = len(pages.missed)
         seen = max(self.seen, rows)  # nobody may have told of them
-        if self.updates % self.params.every == 0:
+        early = self.updates < self.params.refresh  # the information changes most
+        if early or self.updates % self.params.every == 0:
             self._count(pages)
         self.updates += 1
-        if self.updates % self.params.refresh == 0 or self.updates.bit_count() == 1:
+        if early or self.updates % self.params.refresh == 0:
             self._refresh(seen)
         gradient = self._gradient(batch, pages)
         gradient += self._prior * (rows / seen) * (self._origin - self.mean)
@@ -165,16 +167,16 @@ class ClickModel(Bandit):
         return np.concatenate((weights, [pages.slope * along.sum(), pages.missed.sum()]))
 
     def _step(self, gradient: Float64, features: Float64) -> None:
-        """Move along the natural gradient, but no tastes farther than `reach`."""
+        """Move along the natural gradient, but neither tastes nor slope farther than `reach`."""
         p = self.params
         rate = max(p.rate, 1 / (1 + self.updates / p.slowdown))
         step = rate * (self.covariance @ gradient)
         moved = features @ step[:-2].reshape(self._wide, self.action_dim)
-        far = float(np.sqrt(np.einsum("na,na->n", moved, moved).mean()))
-        self.mean += step * (p.reach / max(far, p.reach))
+        far = np.sqrt(np.einsum("na,na->n", moved, moved).mean())
+        self.mean += step * (p.reach / max(far, abs(step[-2]), p.reach))
 
     def _refresh(self, seen: int) -> None:
-        """Invert the posterior's precision: often at first, when it changes most."""
+        """Invert the posterior's precision."""
         precision = self.information * (seen / self.counted)
         precision[np.diag_indices_from(precision)] += self._prior
         self.covariance = np.asarray(np.linalg.inv(precision), np.float64)
