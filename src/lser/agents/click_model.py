@@ -27,15 +27,15 @@ class ClickModelParams(BanditParams):
 
     trials: float = 10.0
     """Largest reward: items on a page. Rewards are clicks, clipped to 0..trials."""
-    prior: float = 10.0
+    prior: float = 5.0
     """Precision of the prior of W."""
-    thompson: float = 2.0
+    thompson: float = 1.5
     """Width of a draw from the posterior while exploring, in its deviations."""
     slope: float = 6.0
     """What an item along a user's taste has over one across it, in log-odds, before learning."""
     intercept: float = -4.0
     """Log-odds of a click on an item across a user's taste, before learning."""
-    rate: float = 0.1
+    rate: float = 0.2
     """Smallest step, in units of the natural gradient."""
     reach: float = 0.1
     """The farthest that one step moves tastes, as a root mean square over the batch's users, and
