@@ -16,6 +16,7 @@ from typing import Any
 import delayed
 import lead
 import locality_page
+import recommender
 import references
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import ANSWER, first_screen, headline, history, notes
@@ -180,6 +181,7 @@ def readmes() -> dict[Path, str]:
     for name, block in blocks.items():
         second = with_block(second, name, block())
     outcomes = with_block(plan.read_text(), "outcome_e", delayed.reading())
+    outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),

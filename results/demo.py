@@ -3,6 +3,7 @@
 ``python results/demo.py`` prints them.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 from committed import RESULTS
@@ -30,11 +31,11 @@ class Demo(NamedTuple):
         return sum(ours) / sum(theirs)
 
 
-def demo() -> Demo:
-    """The committed runs."""
+def demo(path: Path = RESULTS / "demo.jsonl.gz") -> Demo:
+    """The committed runs, of L unless told otherwise."""
     final: Scores = {}
     learning: Scores = {}
-    for run in records.find(RESULTS / "demo.jsonl.gz"):
+    for run in records.find(path):
         key = int(run.experiment["simulator"]["world_seed"]), run.seed
         assert run.final is not None
         final.setdefault(run.label, {})[key] = float(run.final["metric"])
@@ -50,7 +51,11 @@ def added(scores: Scores) -> tuple[Interval, float]:
 
 def main() -> None:
     """Print every figure."""
-    found = demo()
+    figures(demo())
+
+
+def figures(found: Demo) -> None:
+    """Print the figures of runs of the demo's arms."""
     for arm, final in found.final.items():
         learning = found.learning[arm].values()
         print(

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from committed import RESULTS, findings, panel_of
 from delayed import BANDITS, BY_RETURN, BY_REWARD, REFERENCE, primary, scale, trained
-from demo import added, demo
+from demo import added
 from lead import DIALS, holds, lead, ratio, times
 from locality import LONG, PRIMARY, gap, shares
+from recommender import found as recommender_runs
 from words import confirmation, confirmed
 
 from lser.cli.demo import EARNS, ENDS
@@ -127,23 +128,23 @@ def later() -> str:
 
 
 def recommender() -> str:
-    """What the demo shows of the recommender and its memory; an error where it no longer does."""
-    found = demo()
+    """What O shows of the recommender and its memory; an error where it no longer does."""
+    found = recommender_runs()
     late, early = added(found.final)[0], added(found.learning)[0]
     ends = [found.times(arm) for arm in ENDS]
     earns = [found.times(arm, learning=True) for arm in EARNS]
-    if not (max(late.low, early.low) < 0 < min(late.high, early.high)):
-        raise ValueError("the memory of the demo's recommender is no longer without effect")
-    if not (min(earns) > 1.1 > max(ends)):
+    if max(late.low, early.low) > 0:
+        raise ValueError("the memory of the demo's recommender is no longer without use")
+    if not (min(earns) > 1.1 and min(ends) > 1):
         raise ValueError("the demo's recommender no longer stands as the text says")
     return (
-        "**The recommender to use is a click model, and its memory does not matter**: on Bazaar, "
+        "**The recommender to use is a click model, and it needs no LSER**: on Bazaar, "
         f"1,000 sessions, three worlds, it earns {earns[0]:.2f} and {earns[1]:.2f} times the CTR "
         "of linear bandits tuned to earn while learning (the second knows the items of a page) "
-        f"and ends at {found.times(EARNS[0]):.2f} and {found.times(EARNS[1]):.2f} times theirs; "
-        "bandits that explore at random all the while, and earn a quarter of it, end level "
-        f"({ends[0]:.2f} and {ends[1]:.2f}). LSER minus uniform replay with the same model and "
-        f"cure: {_signed(late)} at the end, {_signed(early)} while learning (`lser demo`)."
+        f"and ends at {ends[0]:.2f} and {ends[1]:.2f} times the CTR of bandits tuned for the end, "
+        "which explore at random all the while. LSER minus uniform replay with the same model and "
+        f"cure: {_signed(late)} at the end, {_signed(early)} while learning (`lser demo`, O of the "
+        "plan)."
     )
 
 

@@ -175,7 +175,8 @@ def reading() -> str:
         "has, times the CTR of the linear bandit tuned to earn, at the demo's own dial "
         f"{times(at_home.times)}; {grown}; {enough}. Over the bandit on pages tuned to earn: "
         f"{pages}. At the end, over the linear bandit tuned for the end: {ends}. The bandits were "
-        "tuned at the demo's dial and not again."
+        "tuned at the demo's dial and not again; the click model is that of L, before tastes had "
+        "a bounded length."
     )
 
 

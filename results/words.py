@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import delayed
 import lead
 import numpy as np
+import recommender
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
 
@@ -34,6 +35,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
         delayed.reading(),
+        recommender.reading(),
         lead.reading(),
         store(panel_of),
         bits(panel_of("hyperplanes", "virtual-taobao")),

@@ -46,7 +46,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
     plan = (BUILD.parent / "plan.md").read_text()
     rows = re.findall(r"^\| \*\*([A-J])\*\* \|.*\| (\d+) to \d+[^|]*\|[^|]*\|[^|]*\|$", plan, re.M)
     assert [name for name, _ in rows] == list("ABCDEFGHIJ")
-    planned = {"cure", "delayed", "demo", "lead", "locality"}  # themselves planned
+    planned = {"cure", "delayed", "demo", "lead", "locality", "recommender"}  # themselves planned
     used = {run.seed for run in build.found() if run.study not in planned}
     assert all(int(first) > max(used) for _, first in rows)
 
@@ -253,3 +253,33 @@ def test_the_neural_bandit_of_virtual_taobao_is_uniform_replay_without_foresight
     panel = build.panel_of("comparison", "virtual-taobao", "15,000 sessions").panel
     known = {policy.name: policy.score for policy in panel.scale.others}
     assert known["neural bandit"] == pytest.approx(arm.values.mean(), abs=6e-4)
+
+
+@pytest.fixture(scope="module")
+def recommender(build):
+    """The figures of O."""
+    return build.recommender
+
+
+def test_the_demo_s_arms_have_the_seeds_of_the_plan_in_each_world(recommender):
+    wanted = {
+        (world, 700 + at) for world, seeds in recommender.SEEDS.items() for at in range(seeds)
+    }
+    found = recommender.found()
+    assert len(found.final) == 6
+    for scores in (*found.final.values(), *found.learning.values()):
+        assert scores.keys() == wanted
+
+
+def test_the_primary_test_of_the_demo_needs_its_ratio_and_every_world(recommender, monkeypatch):
+    from lser.report.stats import Interval
+
+    above, open_ = Interval(0.03, 0.01, 0.05), Interval(0.03, -0.01, 0.07)
+    monkeypatch.setattr(recommender, "TARGET", 0.0)
+    monkeypatch.setattr(recommender, "gap", lambda arm, world: above)
+    assert recommender.holds()
+    monkeypatch.setattr(recommender, "gap", lambda arm, world: open_ if world == 2 else above)
+    assert not recommender.holds()
+    monkeypatch.setattr(recommender, "gap", lambda arm, world: above)
+    monkeypatch.setattr(recommender, "TARGET", 9.0)
+    assert not recommender.holds()

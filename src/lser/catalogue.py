@@ -281,7 +281,7 @@ AGENTS = Catalogue(
           knobs={"critic": "late-action", "norm_gain": "uniform", "noise_reset": False},
           settings="lser.agents.params:DDPGParams"),
     entry("click-model", "lser.agents.click_model:ClickModel", "click model",
-          "bilinear model of each item's click, Thompson sampling", _OURS, needs="items clicks"),
+          "model of each item's click by cosine, Thompson sampling", _OURS, needs="items clicks"),
     entry("ridge", _RIDGE, "linear bandit", "ridge regression on observation x action, noise",
           "Li et al. 2010", knobs={"pages": False}, look=("#0072b2", "^")),
     entry("ridge-thompson", _RIDGE, "linear bandit, Thompson", "the same, drawn from its posterior",

@@ -182,6 +182,8 @@ def test_wrong_shapes_and_spaces_are_refused(name):
         (ClickModel, {"trials": -1.0}),
         (ClickModel, {"refresh": 0}),
         (ClickModel, {"thompson": -0.5}),
+        (ClickModel, {"slope": 0.0}),
+        (ClickModel, {"reach": 0.0}),
     ],
 )
 def test_a_bad_knob_is_named(kind, knobs):
@@ -248,31 +250,6 @@ def test_a_constant_shows_everybody_the_same():
     agent = made("constant")
     work(agent, range(5))
     assert len(np.unique(agent.act(observations(5)), axis=0)) == 1
-
-
-def test_the_profile_s_step_tells_which_items_were_clicked():
-    """The gradient with a profile is that of the likelihood of every item's click."""
-    items = catalogue(profile=Profile(0, 3, 0.3))
-    agent = ClickModel(4, -np.ones(3), np.ones(3), items=items, intercept=-1.0, prior=1e9)
-    agent.covariance = np.eye(len(agent.mean))
-    rng = np.random.default_rng(3)
-    o, following = rng.normal(size=(2, 5, 4)).astype(np.float32)
-    a = rng.uniform(-1, 1, (5, 3)).astype(np.float32)
-    page = page_vectors(items, a).astype(np.float64)
-    clicked = rng.random((5, 4)) < 0.6
-    clicks = clicked.sum(1)
-    total = np.einsum("nk,nka->na", clicked, page)
-    mean = total / np.maximum(clicks, 1)[:, None]
-    following[:, :3] = np.where(clicks[:, None] > 0, o[:, :3] + 0.3 * (mean - o[:, :3]), o[:, :3])
-    reward = clicks.astype(np.float32)
-    flags = np.zeros(5, np.bool_)
-    batch = Batch(o, a, reward, following, flags, flags, np.arange(5), reward)
-    vectors, trials = agent._shown(a)
-    chance = np.full((5, 4), 1 / (1 + np.e))
-    missed = clicks - chance.sum(1)
-    score = agent._score(batch, clicks.astype(np.float64), vectors, chance, missed)
-    assert trials == 1
-    np.testing.assert_allclose(score, np.einsum("nk,nka->na", clicked - chance, page), atol=1e-5)
 
 
 def test_bazaar_tells_its_catalogue_and_where_the_profile_is():

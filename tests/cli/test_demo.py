@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_arms_differ_in_agent_and_memory_alone_and_seeds_are_new():
     runs = cells(1_000, 2)
     assert len(runs) == 2 * len(ARMS)
-    assert {run.seed for run in runs} == {400, 401}
+    assert {run.seed for run in runs} == {700, 701}
     assert {run.simulator.world_seed for run in cells(9, 1, world=2)} == {2}
     plain = [to_json(run) for run in runs]
     for part in ("simulator", "sessions", "users", "batch_size", "horizon"):

@@ -5,7 +5,7 @@ An item with vector x at place j is clicked by a user observed as o with probabi
 to f(o). Written in NumPy: at these sizes an update costs tens of microseconds.
 
 It is not `lser.agents.ClickModel`, though both fit clicks by their likelihood. That one explores by
-Thompson sampling and keeps the posterior's covariance, ((O + 1) d + 1) squared numbers inverted
+Thompson sampling and keeps the posterior's covariance, ((O + 1) d + 2) squared numbers inverted
 every 64 updates: at 100 observed numbers and 32 dimensions 84 MB and seconds. It also takes a page
 to be what its action shows in a fixed catalogue, and the clicks from the step of the profile; here
 pages are drawn, catalogues change, places count, and which item was clicked is logged.

@@ -243,6 +243,14 @@ _DRAWN = {
         reference="exploring bandit",
         headline=False,
     ),
+    "recommender": StudySpec(
+        "recommender",
+        "The demo with tastes of bounded length",
+        "Does this recommender beat a linear bandit tuned for the end?",
+        compared=("memory", "agent", "updates_per_step"),
+        reference="exploring bandit",
+        headline=False,
+    ),
     "lead": StudySpec(
         "lead",
         "The lead as patience and drift grow",
