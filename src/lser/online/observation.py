@@ -89,19 +89,22 @@ class Visitors:
         layout = self.layout
         out = np.zeros(layout.width, np.float32)
         visitor = None if user is None else self.find(user)
-        counts = out[-_COUNTS:]
+        pages = clicks = share = pause = 0.0
         if visitor is not None:
             out[:-_COUNTS] = visitor.vectors
-            pages, clicks, last, share = visitor.numbers[:4]
-            counts[0] = pages / (pages + _SCALE)
-            counts[1] = clicks / (clicks + _SCALE)
-            counts[2] = share
+            pages, clicks, last, share = visitor.numbers[:4].tolist()
             pause = max(0.0, now - last)
-            counts[3] = pause / (pause + _PAUSE)
         if features is not None:
             out[: layout.features] = features
         angle = 2 * math.pi * (now % _DAY) / _DAY
-        counts[4], counts[5] = math.sin(angle), math.cos(angle)
+        out[-_COUNTS:] = (
+            pages / (pages + _SCALE),
+            clicks / (clicks + _SCALE),
+            share,
+            pause / (pause + _PAUSE),
+            math.sin(angle),
+            math.cos(angle),
+        )
         return out
 
     def session(self, user: str, now: float, timeout: float) -> int:

@@ -116,6 +116,16 @@ def chances(logit: Any, chosen: Any, eligible: int, share: float) -> Any:
 
 
 @kernel
+def draw(
+    scores: Any, k: int, temperature: float, eligible: int, share: float, seed: Any
+) -> Any:  # fmt: skip
+    """A page by the candidates' scores: their places, and the mixture's chances of them."""
+    logit = logits(scores, temperature)
+    chosen = choose(logit, k, seed)
+    return chosen, chances(logit, chosen, eligible, share)
+
+
+@kernel
 def coin(seed: Any, share: float) -> Any:
     """Whether the coin of a seed falls on the side of a share."""
     return unit_at(seed, 0) < share
