@@ -123,7 +123,6 @@ def _add_up(codes: Any, weight: Any, score: Any) -> None:
         first, second = codes[column], codes[column + 1]
         third, fourth = codes[column + 2], codes[column + 3]
         for place in range(size):
-            score[place] += (
-                a * np.float32(first[place]) + b * np.float32(second[place])
-            ) + (c * np.float32(third[place]) + d * np.float32(fourth[place]))
-
+            score[place] += (a * np.float32(first[place]) + b * np.float32(second[place])) + (
+                c * np.float32(third[place]) + d * np.float32(fourth[place])
+            )
