@@ -48,6 +48,7 @@ class Nearest:
             self._meanwhile = set()
         cells = Cells(vectors, rows, probes=PROBES)
         with self._items.lock:
+            cells.search(vectors[0], 1, self._items.vectors)  # compiled here, not for a visitor
             self._cells, self._changed, self._meanwhile = cells, self._meanwhile, None
 
     def search(self, direction: Float32, count: int, mask: Bool | None = None) -> Found:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import orjson
 
+from lser.online import observation, pages
 from lser.online.books import Books
 from lser.online.desk import Desk, Page
 from lser.online.group_log import Durability
@@ -17,7 +18,6 @@ from lser.online.item_files import check_id, read_items
 from lser.online.items import Filter, Value, remove_body
 from lser.online.keeper import Keeper
 from lser.online.log import Entry, Log
-from lser.online.pages import warm_up
 from lser.online.policies import Policy
 from lser.online.settings import Settings
 from lser.online.store import Store, open_store
@@ -73,7 +73,8 @@ class Recommender:
             self._log.follow(self.books.cursor)
             if table is not None:
                 self.put_items(*table)
-            warm_up()
+            pages.warm_up()
+            observation.warm_up()
             self.keeper.start(learner)
         except BaseException:
             self._log.close()

@@ -129,7 +129,7 @@ class SqliteLog(GroupLog):
         self._wait(job, 300.0)
 
     def _commit(self, tasks: list[Any]) -> Commit:
-        if not any(callable(task) for task in tasks) and sum(map(len, tasks)) <= _AT_ONCE:
+        if not any(map(callable, tasks)) and 0 < sum(map(len, tasks)) <= _AT_ONCE:
             with contextlib.suppress(sqlite3.IntegrityError):  # an id was there: row by row
                 return self._insert_new(tasks)
         fresh: list[Event] = []
