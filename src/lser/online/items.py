@@ -207,7 +207,7 @@ def remove_body(ids: Sequence[str]) -> bytes:
 
 def packed(array: NDArray[Any]) -> str:
     """Numbers as base64 of little-endian float32, a fifth of their length in digits."""
-    return binascii.b2a_base64(np.ascontiguousarray(array, "<f4"), newline=False).decode()
+    return binascii.b2a_base64(np.ascontiguousarray(array, "<f4").tobytes(), newline=False).decode()
 
 
 def unpacked(text: str) -> Float32:

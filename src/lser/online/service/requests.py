@@ -132,8 +132,11 @@ def _texts(name: str, value: Any, most: int) -> list[str] | None:
 def _numbers(name: str, value: Any) -> list[float] | None:
     if value is None:
         return None
-    good = isinstance(value, list) and _NUMBERS.issuperset(map(type, value))
-    if not good or not max(map(abs, value), default=0) < 1e30:
+    if (
+        not isinstance(value, list)
+        or not _NUMBERS.issuperset(map(type, value))
+        or not max(map(abs, value), default=0) < 1e30
+    ):
         raise RefusedError(422, f"{name} must be a list of numbers")
     return value
 
