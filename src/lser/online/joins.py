@@ -153,5 +153,7 @@ def _decision(id: str, at: float, body: Mapping[str, Any], text: bytes) -> Decis
         version=body["version"],
         cold=body.get("cold", False),
         places=len(body["items"]),
-        text=text,
+        text=bytes(
+            memoryview(text)
+        ),  # a copy: what orjson wrote holds kilobytes more than it shows
     )

@@ -12,7 +12,7 @@ import orjson
 
 from lser.online import observation, pages
 from lser.online.books import Books
-from lser.online.desk import Desk, Page
+from lser.online.desk import Desk, Page, Request
 from lser.online.group_log import Durability
 from lser.online.item_files import check_id, read_items
 from lser.online.items import Filter, Value, remove_body
@@ -154,9 +154,8 @@ class Recommender:
         limits the page to some items, `where` to those with given attributes, `exclude` leaves
         items out; a page is shorter than `k` where fewer are left.
         """
-        asked = self.desk.decision(
-            user, features, k, id=id, session=session, among=among, where=where, exclude=exclude
-        )
+        request = Request(user, features, k, id, session, among, where, exclude)
+        asked = self.desk.decision(request)
         return self.desk.page(self._log.append(asked.entry)[0], asked)
 
     # feedback

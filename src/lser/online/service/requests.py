@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from lser.online.desk import Asked
+from lser.online.desk import Asked, Request
 from lser.online.items import Value
 from lser.online.log import Entry
 from lser.online.recommender import Recommender
@@ -35,17 +35,18 @@ def recommend(recommender: Recommender, body: bytes, limits: Limits) -> Asked:
     for name in ("id", "user", "session"):
         if values.get(name) is not None and not isinstance(values[name], str):
             raise RefusedError(422, f"{name} must be a text")
+    request = Request(
+        values.get("user"),
+        _numbers("features", values.get("features")),
+        k,
+        values.get("id"),
+        values.get("session"),
+        _texts("among", values.get("among"), limits.items),
+        _filter(values.get("where")),
+        _texts("exclude", values.get("exclude"), limits.items) or (),
+    )
     try:
-        return recommender.desk.decision(
-            values.get("user"),
-            _numbers("features", values.get("features")),
-            k,
-            id=values.get("id"),
-            session=values.get("session"),
-            among=_texts("among", values.get("among"), limits.items),
-            where=_filter(values.get("where")),
-            exclude=_texts("exclude", values.get("exclude"), limits.items) or (),
-        )
+        return recommender.desk.decision(request)
     except ValueError as error:
         raise RefusedError(422, str(error)) from None
 
