@@ -1,9 +1,11 @@
 import csv
+import tracemalloc
 
 import numpy as np
 import orjson
 import pytest
 
+from lser.online import cells as cells_module
 from lser.online import nearest as nearest_module
 from lser.online.cells import Cells
 from lser.online.item_files import read_columns, read_items
@@ -136,6 +138,18 @@ def test_few_cells_hold_most_of_the_nearest_where_items_lie_in_clusters():
         exact = np.argsort(-(vectors @ direction))[:50]
         hits.append(np.isin(cells.search(direction, 50, vectors).rows, exact).mean())
     assert np.mean(hits) > 0.9
+
+
+def test_building_cells_holds_few_products_at_a_time(monkeypatch):
+    monkeypatch.setattr(cells_module, "_AT_ONCE", 1 << 16)
+    vectors = np.random.default_rng(0).standard_normal((20_000, 4)).astype(np.float32)
+    tracemalloc.start()
+    try:
+        Cells(vectors, np.arange(20_000), probes=4)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5e6  # all products of items and centres would be 11 MB
 
 
 def test_cells_of_vectors_without_numbers_to_go_by_hold_them_all():

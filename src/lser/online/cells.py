@@ -71,8 +71,8 @@ def _centres(vectors: Float32, count: int) -> Float32:
 def _nearest(vectors: Float32, centres: Float32) -> Int64:
     """The centre of highest inner product for each vector."""
     step = max(1, _AT_ONCE // len(centres))
-    parts = [vectors[at : at + step] @ centres.T for at in range(0, len(vectors), step)]
-    return np.concatenate([part.argmax(axis=1) for part in parts])
+    parts = [vectors[at : at + step] for at in range(0, len(vectors), step)]
+    return np.concatenate([(part @ centres.T).argmax(axis=1) for part in parts])
 
 
 def _unit(vectors: Float32) -> Float32:
