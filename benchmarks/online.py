@@ -280,6 +280,7 @@ def learner_speed(scratch, pages=1_500):
 def memory(scratch, decisions):
     """Resident megabytes after each tenth of so many decisions."""
     from lser.online import Recommender, Settings
+    from lser.online.desk import Request
 
     settings = Settings(window=0.5, cold="none", retention_events=50_000, visitors=5_000)
     vectors = np.random.default_rng(0).standard_normal((1_000, 8)).astype(np.float32)
@@ -288,7 +289,8 @@ def memory(scratch, decisions):
         part, done = max(decisions // 10, 1), 0
         while done < decisions:
             for _ in range(part // 200 or 1):
-                entries = [shop.desk.decision(f"u{(done + n) % 20_000}").entry for n in range(200)]
+                users = [f"u{(done + n) % 20_000}" for n in range(200)]
+                entries = [shop.desk.decision(Request(user)).entry for user in users]
                 shop.log.append(*entries)
                 done += 200
             text = Path("/proc/self/statm").read_text()

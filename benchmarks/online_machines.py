@@ -23,6 +23,7 @@ from drill.postgres import Server
 
 from lser.online import Recommender, Settings
 from lser.online.books import Books
+from lser.online.desk import Request
 from lser.online.log import Entry
 from lser.online.store import open_store
 
@@ -98,7 +99,8 @@ def record(store, pages):
     shop = Recommender(vectors, store, features=FEATURES, settings=settings, learner="off")
     for start in range(0, pages, 100):
         asked = [
-            shop.desk.decision(f"u{n % 700}", [0.1] * FEATURES) for n in range(start, start + 100)
+            shop.desk.decision(Request(f"u{n % 700}", [0.1] * FEATURES))
+            for n in range(start, start + 100)
         ]
         shop.log.append(*(one.entry for one in asked))
         reports = [shop.desk.report(a.entry.id, a.body["items"][:1]) for a in asked[::2]]

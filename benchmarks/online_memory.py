@@ -41,8 +41,10 @@ def visit(shop, chance, number):
     """One group of pages and the reports on half of them."""
     import orjson
 
+    from lser.online.desk import Request
+
     entries = [
-        shop.desk.decision(f"u{chance.randrange(VISITORS)}", id=f"p{number + place}").entry
+        shop.desk.decision(Request(f"u{chance.randrange(VISITORS)}", id=f"p{number + place}")).entry
         for place in range(GROUP)
     ]
     shop.log.append(*entries)

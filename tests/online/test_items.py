@@ -1,10 +1,13 @@
 import csv
+import tracemalloc
 
 import numpy as np
 import orjson
 import pytest
 
+from lser.online import cells as cells_module
 from lser.online import nearest as nearest_module
+from lser.online.cells import Cells
 from lser.online.item_files import read_columns, read_items
 from lser.online.items import Items, packed, put_body, remove_body, unpacked
 from lser.online.nearest import Nearest
@@ -55,7 +58,6 @@ def test_filters_lists_and_exclusions_meet():
 @pytest.mark.parametrize("large", [False, True])
 def test_the_nearest_are_those_of_a_full_sort_under_changes(large, monkeypatch):
     if large:
-        pytest.importorskip("faiss")
         monkeypatch.setattr(nearest_module, "SCAN_UP_TO", 100)
         monkeypatch.setattr(nearest_module, "PROBES", 10_000)  # every cell: exact
     rng = np.random.default_rng(1)
@@ -82,6 +84,77 @@ def test_the_nearest_are_those_of_a_full_sort_under_changes(large, monkeypatch):
         expected = np.sort(scores)[::-1][:7]
         np.testing.assert_allclose(found.scores, expected, rtol=1e-5)
         assert allowed[found.rows].all()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_changes_while_cells_are_built_is_not_lost(again, monkeypatch):
+    monkeypatch.setattr(nearest_module, "SCAN_UP_TO", 100)
+    items, vectors = filled(600)
+    nearest = Nearest(items)
+    if again:
+        nearest.rebuild()
+        nearest.note(items.remove(["i1"]))
+    direction = vectors[0] * 10
+    seen = []
+
+    def build(*given, **options):
+        nearest.note(items.remove(["i0"]))
+        nearest.note(items.put(["new"], direction[None]))
+        seen.append(nearest.search(direction, 5).rows)  # by the old cells, or by none
+        return Cells(*given, **options)
+
+    monkeypatch.setattr(nearest_module, "Cells", build)
+    nearest.rebuild()
+    seen.append(nearest.search(direction, 5).rows)
+    for rows in seen:
+        assert rows[0] == items.row["new"]
+        assert items.live[rows].all()
+
+
+@pytest.mark.parametrize("dim", [1, 5, 8])
+def test_cells_that_are_all_looked_into_hold_the_nearest(dim):
+    rng = np.random.default_rng(dim)
+    vectors = rng.standard_normal((900, dim)).astype(np.float32)
+    rows = np.flatnonzero(rng.random(900) < 0.7)
+    cells = Cells(vectors[rows], rows, probes=900)
+    for direction in rng.standard_normal((20, dim)).astype(np.float32):
+        found = cells.search(direction, 30, vectors)
+        exact = vectors[rows] @ direction
+        np.testing.assert_allclose(found.scores, vectors[found.rows] @ direction, rtol=1e-4)
+        assert (np.diff(found.scores) <= 0).all()
+        assert len(set(found.rows.tolist())) == 30
+        close = np.sort(exact)[-30] - 0.02 * np.abs(direction).sum()  # numbers have one byte
+        assert np.isin(found.rows, rows[exact >= close]).all()
+    assert len(cells.search(direction, 2_000, vectors).rows) == len(rows)
+
+
+def test_few_cells_hold_most_of_the_nearest_where_items_lie_in_clusters():
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((100, 16))[rng.integers(100, size=10_000)]
+    vectors = (vectors + 0.3 * rng.standard_normal(vectors.shape)).astype(np.float32)
+    cells = Cells(vectors, np.arange(10_000), probes=16)
+    hits = []
+    for direction in vectors[:50]:
+        exact = np.argsort(-(vectors @ direction))[:50]
+        hits.append(np.isin(cells.search(direction, 50, vectors).rows, exact).mean())
+    assert np.mean(hits) > 0.9
+
+
+def test_building_cells_holds_few_products_at_a_time(monkeypatch):
+    monkeypatch.setattr(cells_module, "_AT_ONCE", 1 << 16)
+    vectors = np.random.default_rng(0).standard_normal((20_000, 4)).astype(np.float32)
+    tracemalloc.start()
+    try:
+        Cells(vectors, np.arange(20_000), probes=4)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5e6  # all products of items and centres would be 11 MB
+
+
+def test_cells_of_vectors_without_numbers_to_go_by_hold_them_all():
+    cells = Cells(np.zeros((50, 3), np.float32), np.arange(50), probes=7)
+    assert len(cells.search(np.ones(3, np.float32), 50, np.zeros((50, 3), np.float32)).rows) == 50
 
 
 def test_fewer_are_found_where_there_are_fewer():

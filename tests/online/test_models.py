@@ -6,7 +6,7 @@ import pytest
 from lser.online.bandit import Bandit
 from lser.online.covisits import Covisits, start_vectors
 from lser.online.policies import popularity
-from lser.online.tower import Tower, direction, with_one
+from lser.online.tower import Tower, _forward, direction, with_one
 
 RNG = np.random.default_rng(0)
 
@@ -27,6 +27,17 @@ def likelihood(parameters, observation, vectors, clicked, shown):
     logit = np.einsum("bkd,bd->bk", vectors, output) + parameters["places"]
     loss = np.logaddexp(0, logit) - clicked * logit
     return (loss * shown).sum() / shown.sum()
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+def test_one_observation_s_direction_is_that_of_many(hidden):
+    made = Tower(3, 2, places=4, hidden=hidden, seed=1)
+    for value in made.parameters.values():
+        value[...] = RNG.standard_normal(value.shape)
+    observations = batch()[0]
+    _, learned = _forward(made.parameters, with_one(observations))
+    for observation, expected in zip(observations, learned, strict=True):
+        np.testing.assert_allclose(direction(made.parameters, observation), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("hidden", [0, 5])

@@ -8,6 +8,7 @@ from shops import catalogue, quick
 
 from lser.online import LogRefusedError, Recommender
 from lser.online.service.app import App
+from lser.online.service.limits import Limits
 
 
 async def ask(app, path, body):
@@ -24,11 +25,11 @@ async def ask(app, path, body):
     return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
 
 
-def served(folder, story):
+def served(folder, story, limits=None):
     """Run a story against an application, from its start to its end."""
     settings = quick(window=1_000.0)
     recommender = Recommender(catalogue(), folder, settings=settings, learner="off")
-    app = App(recommender)
+    app = App(recommender, limits=limits)
 
     async def run():
         async with app._lifespan(app._rest):
@@ -72,18 +73,16 @@ def test_a_log_that_does_not_answer_is_a_503_in_time(tmp_path):
     async def story(app, recommender):
         real = recommender.log.submit
         recommender.log.submit = lambda tasks: None
-        object.__setattr__(app.limits, "timeout", 0.1)
         status, _, answer = await ask(app, "/recommend", {"id": "a"})
         recommender.log.submit = real
         assert status == 503
         assert "did not answer within 0.1 s" in answer["error"]
 
-    served(tmp_path / "shop", story)
+    served(tmp_path / "shop", story, Limits(timeout=0.1))
 
 
 def test_a_body_that_does_not_arrive_is_a_408(tmp_path):
     async def story(app, recommender):
-        object.__setattr__(app.limits, "timeout", 0.1)
         sent = []
 
         async def receive():
@@ -102,7 +101,7 @@ def test_a_body_that_does_not_arrive_is_a_408(tmp_path):
         await app(scope, receive, send)
         assert sent[0]["status"] == 408
 
-    served(tmp_path / "shop", story)
+    served(tmp_path / "shop", story, Limits(timeout=0.1))
 
 
 def test_a_closed_log_refuses(tmp_path):

@@ -126,3 +126,46 @@ def test_a_backup_is_whole_while_the_log_is_written(log, tmp_path):
     thread.join()
     reader.close()
     assert all(seqs == list(range(1, len(seqs) + 1)) for seqs in copies)
+
+
+def committed(log, *tasks):
+    """The receipts of tasks that are one commit."""
+    found, done = {}, threading.Event()
+
+    def answer(place):
+        def note(receipts, error):
+            found[place] = error or receipts
+            if len(found) == len(tasks):
+                done.set()
+
+        return note
+
+    log.submit([(task, answer(place)) for place, task in enumerate(tasks)])
+    assert done.wait(60)
+    return [found[place] for place in range(len(tasks))]
+
+
+@pytest.mark.parametrize("more", [0, 200])  # one statement, and more than one takes in
+def test_a_group_of_new_and_repeated_ids_keeps_its_order(log, tmp_path, more):
+    log.append(entry("old", b"first"))
+    seen = []
+    log.watch(seen.extend)
+    commits = log.commits
+    fresh = [entry(f"x{n}") for n in range(more)]
+    clean = committed(log, [entry("a"), entry(None)], fresh, [entry("b")])
+    mixed = committed(log, [entry("c")], [entry("old", b"again"), entry(None), entry("c")])
+    assert log.commits == commits + 2
+    assert [r.new for task in (*clean, *mixed) for r in task] == [
+        *[True] * (3 + more), True, False, True, False,
+    ]  # fmt: skip
+    assert mixed[1][0].event.body == b"first"
+    assert mixed[1][2].event == mixed[0][0].event
+    reader = SqliteReader(tmp_path)
+    assert reader.read(1) == seen
+    assert [event.id for event in seen] == ["a", None, *(e.id for e in fresh), "b", "c", None]
+    assert [event.seq for event in seen] == sorted({event.seq for event in seen})
+    reader.close()
+
+
+def test_no_entries_are_an_empty_answer(log):
+    assert log.append() == []

@@ -28,9 +28,8 @@ def show(arms, rates, pages=600):
     for number in range(pages):
         user = f"u{number}"
         arm, _, version, cold = arms.policy_for(user)
-        items = [str(n) for n in range(10)]
-        page = Decision(str(number), float(number), user, user, arm, version, cold, items, {})
-        page.clicked = {item for item in items if rng.random() < rates[version]}
+        page = Decision(str(number), float(number), user, user, arm, version, cold, 10, b"{}")
+        page.clicked = frozenset(n for n in "0123456789" if rng.random() < rates[version])
         arms.close(page)
 
 

@@ -110,7 +110,7 @@ class Arms:
 
     def close(self, decision: Decision) -> None:
         """Count a page whose window is over."""
-        arm, clicks, shown = decision.arm, float(len(decision.clicked)), float(len(decision.items))
+        arm, clicks, shown = decision.arm, float(len(decision.clicked)), float(decision.places)
         page = (decision.user, clicks, shown, decision.reward)
         self._tally(self.total, arm).add(*page)
         if self.cold(arm):

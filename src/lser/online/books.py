@@ -86,16 +86,16 @@ class Books:
         return self.items.vectors[rows]
 
     def _decide(self, event: Event) -> None:
-        decision = self.joins.decide(event)
+        body = orjson.loads(event.body)
+        decision = self.joins.decide(event, body)
         self.counts["decisions"] += 1
         self.latest.append(decision)
-        body = decision.body
         if decision.user is not None:
             features = None
             if self.layout.features and body.get("given", True):
                 features = unpacked(body["observation"])[: self.layout.features]
             self.visitors.show(
-                decision.user, features, self._vectors(decision.items), body["visit"], event.at
+                decision.user, features, self._vectors(body["items"]), body["visit"], event.at
             )
 
     def _feedback(self, event: Event) -> None:
@@ -107,7 +107,7 @@ class Books:
         decision, fresh = joined
         self.counts["clicks"] += len(fresh)
         if decision.user is not None and fresh:
-            share = len(fresh) / max(len(decision.items), 1)
+            share = len(fresh) / max(decision.places, 1)
             self.visitors.click(decision.user, self._vectors(fresh), share)
 
     def _recall(self, body: dict[str, Any]) -> None:

@@ -133,6 +133,14 @@ class Crowd:
         return None
 
 
+def _items_file(path: Path, ids: list[str], vectors: Any) -> Path:
+    """A CSV file of a catalogue."""
+    header = ",".join(["id", *(f"v{n}" for n in range(vectors.shape[1]))])
+    rows = [",".join([id, *map(str, row)]) for id, row in zip(ids, vectors.tolist(), strict=True)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
 def run_demo(
     folder: Path | None,
     *,
@@ -145,14 +153,9 @@ def run_demo(
     scratch = Path(tempfile.mkdtemp(prefix="lser-demo-"))
     shop = folder or scratch / "shop"
     crowd = Crowd(host, port)
-    ids, vectors = crowd.items()
-    table = scratch / "items.csv"
-    header = ",".join(["id", *(f"v{n}" for n in range(vectors.shape[1]))])
-    rows = [",".join([id, *map(str, row)]) for id, row in zip(ids, vectors.tolist(), strict=True)]
-    table.write_text("\n".join([header, *rows]) + "\n")
     options = Options(
         shop=str(shop),
-        items=table,
+        items=_items_file(scratch / "items.csv", *crowd.items()),
         host=host,
         port=port,
         title="lser demo: a Bazaar with simulated shoppers",

@@ -20,7 +20,7 @@ from lser.online.item_files import check_id
 from lser.online.items import CHUNK, Filter, Value, check_vectors, packed, put_body
 from lser.online.log import Entry, Log, Receipt
 from lser.online.policies import Policy, RandomPolicy
-from lser.online.serving import choose
+from lser.online.serving import Choice, choose
 from lser.types import Float32
 
 MOST_PLACES = 1_000
@@ -29,6 +29,24 @@ _RANDOM = RandomPolicy()
 
 class ConflictError(ValueError):
     """An id that was used before for something else."""
+
+
+class Request(NamedTuple):
+    """What a page is asked for; see `Recommender.recommend`."""
+
+    user: str | None = None
+    features: Sequence[float] | Float32 | None = None
+    k: int | None = None
+    id: str | None = None
+    session: str | None = None
+    among: Sequence[str] | None = None
+    where: Filter | None = None
+    exclude: Sequence[str] = ()
+
+    def limits(self) -> dict[str, Any]:
+        """What limits the items, for the log."""
+        named = {"among": self.among, "where": self.where, "exclude": self.exclude}
+        return {name: value for name, value in named.items() if value}
 
 
 class Page(NamedTuple):
@@ -59,29 +77,19 @@ class Desk:
         self._log, self._books, self._policies = log, books, policies
         self._name, self._numbers = f"{secrets.token_hex(8)}-", itertools.count(1)  # of pages
 
-    def decision(
-        self,
-        user: str | None = None,
-        features: Sequence[float] | Float32 | None = None,
-        k: int | None = None,
-        *,
-        id: str | None = None,
-        session: str | None = None,
-        among: Sequence[str] | None = None,
-        where: Filter | None = None,
-        exclude: Sequence[str] = (),
-    ) -> "Asked":
-        """What `recommend` is asked, with its event, not yet logged."""
-        books, settings = self._books, self._books.settings
-        given = check_features(features, settings.features)
-        k = settings.k if k is None else check_count("k", k, MOST_PLACES)
-        id = f"{self._name}{next(self._numbers):x}" if id is None else check_id("id", id)
-        if user is not None:
-            check_id("user", user)
-        if session is not None:
-            check_id("session", session)
-        visitor = user if user is not None else session if session is not None else id
-        mask = books.items.eligible(among=among, where=where, exclude=exclude)
+    def decision(self, request: Request) -> "Asked":
+        """What is asked for, with its event, not yet logged."""
+        books, settings, user = self._books, self._books.settings, request.user
+        given = check_features(request.features, settings.features)
+        k = settings.k if request.k is None else check_count("k", request.k, MOST_PLACES)
+        id = f"{self._name}{next(self._numbers):x}" if request.id is None else request.id
+        for name, value in (("id", id), ("user", user), ("session", request.session)):
+            if value is not None:
+                check_id(name, value)
+        visitor = user or request.session or id  # none of them is empty
+        mask = books.items.eligible(
+            among=request.among, where=request.where, exclude=request.exclude
+        )
         with books.lock:
             now = self._log.now()
             visit = 1 if user is None else books.visitors.session(
@@ -90,15 +98,14 @@ class Desk:
             observation = books.visitors.observe(user, given, now)
             arm, learner, version, cold = books.arms.policy_for(visitor)
         policy = self._policies.get((learner, version), _RANDOM) if version else _RANDOM
-        name = session if session is not None else f"{visitor}/{visit}"
+        session = request.session if request.session is not None else f"{visitor}/{visit}"
         choice = choose(
             policy, observation, books.items, books.nearest, settings,
-            k=k, mask=mask, decision=id, visit=name,
+            k=k, mask=mask, decision=id, visit=session,
         )  # fmt: skip
-        ids = books.items.ids
         body: dict[str, Any] = {
             "user": user,
-            "session": name,
+            "session": session,
             "visit": visit,
             "arm": arm,
             "learner": learner,
@@ -107,15 +114,10 @@ class Desk:
             "layout": settings.layout,
             "observation": packed(observation),
             "given": given is not None,
-            "direction": None if choice.direction is None else packed(choice.direction),
-            "items": [ids[row] for row in choice.slate.rows.tolist()],
-            "propensities": choice.slate.propensities.tolist(),
-            "random": choice.slate.random,
-            "eligible": choice.eligible,
+            **_described(choice, books.items.ids),
         }
-        limits = {"among": among, "where": where, "exclude": exclude}
         if mask is not None:
-            body["limits"] = {key: value for key, value in limits.items() if value}
+            body["limits"] = request.limits()
         return Asked(Entry("decision", id, orjson.dumps(body)), user, body)
 
     def page(self, receipt: Receipt, asked: "Asked") -> Page:
@@ -196,6 +198,17 @@ class Desk:
             body = put_body([ids[place] for place in part], vectors[part], described)
             entries.append(Entry("items", None, body))
         return entries
+
+
+def _described(choice: Choice, ids: Sequence[str]) -> dict[str, Any]:
+    """A page, as the body of its event has it."""
+    return {
+        "direction": None if choice.direction is None else packed(choice.direction),
+        "items": [ids[row] for row in choice.slate.rows.tolist()],
+        "propensities": choice.slate.propensities.tolist(),
+        "random": choice.slate.random,
+        "eligible": choice.eligible,
+    }
 
 
 def check_features(features: Any, count: int) -> Float32 | None:

@@ -111,15 +111,16 @@ def _sample(
     nearest: Nearest,
     settings: Settings,
 ) -> Sample:
-    limits = decision.body.get("limits", {})
+    body = decision.body
+    limits = body.get("limits", {})
     mask = items.eligible(
         among=limits.get("among"), where=limits.get("where"), exclude=limits.get("exclude", ())
     )
-    observation = unpacked(decision.body["observation"])
+    observation = unpacked(body["observation"])
     target = chances(policy, observation, items, nearest, settings, rows, mask)
-    logged = np.array(decision.body["propensities"])
+    logged = np.array(body["propensities"])
     weights = np.cumprod(target / logged)
-    clicked = np.array([item in decision.clicked for item in decision.items], np.float64)
+    clicked = np.array([item in decision.clicked for item in body["items"]], np.float64)
     before = np.concatenate(([1.0], weights[:-1]))
     ahead = _ahead(policy, observation, items, nearest, settings, rows, mask)
     visitor = decision.user or decision.session

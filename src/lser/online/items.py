@@ -4,7 +4,7 @@ Rows are given in the order of arrival and never reused, so that a row in a memo
 snapshot keeps its meaning. `changes` of the log are folded in by `apply`.
 """
 
-import base64
+import binascii
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -94,7 +94,7 @@ class Items:
             return self.remove(change["remove"])
         if "rows" in change:
             return self._restore(change)
-        flat = np.frombuffer(base64.b64decode(change["vectors"]), np.float32)
+        flat = np.frombuffer(binascii.a2b_base64(change["vectors"]), np.float32)
         vectors = flat.reshape(len(change["ids"]), self.dim)
         return self.put(change["ids"], vectors, change.get("attributes"))
 
@@ -124,7 +124,7 @@ class Items:
                      np.zeros((len(ids), self.dim), np.float32))  # fmt: skip
             self.remove([f"\0{start + place}" for place, id in enumerate(ids) if id is None])
             alive = [id for id in ids if id is not None]
-            flat = np.frombuffer(base64.b64decode(change["vectors"]), np.float32)
+            flat = np.frombuffer(binascii.a2b_base64(change["vectors"]), np.float32)
             return self.put(alive, flat.reshape(len(alive), self.dim), change["attributes"])
 
     def attributes(self, row: int) -> dict[str, Value]:
@@ -207,12 +207,12 @@ def remove_body(ids: Sequence[str]) -> bytes:
 
 def packed(array: NDArray[Any]) -> str:
     """Numbers as base64 of little-endian float32, a fifth of their length in digits."""
-    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
+    return binascii.b2a_base64(np.ascontiguousarray(array, "<f4").tobytes(), newline=False).decode()
 
 
 def unpacked(text: str) -> Float32:
     """The numbers of `packed`, flat; a copy, for Numba is slow to take in read-only arrays."""
-    return np.frombuffer(base64.b64decode(text), np.float32).copy()
+    return np.frombuffer(binascii.a2b_base64(text), np.float32).copy()
 
 
 def check_vectors(vectors: Any, count: int, dim: int | None) -> Float32:

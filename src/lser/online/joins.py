@@ -15,9 +15,12 @@ import orjson
 from lser.online.log import Event
 
 
-@dataclass
+@dataclass(slots=True)
 class Decision:
-    """A page that was shown, and what came back so far."""
+    """A page that was shown, and what came back so far.
+
+    Many are open at a time, so the event's body stays the text that it is in the log.
+    """
 
     id: str
     at: float
@@ -26,10 +29,22 @@ class Decision:
     arm: str
     version: int
     cold: bool
-    items: list[str]
-    body: dict[str, Any] = field(repr=False)
-    clicked: set[str] = field(default_factory=set)
+    places: int
+    text: bytes = field(repr=False)
+    clicked: frozenset[str] = frozenset()
     value: float = 0.0
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the log has, read anew."""
+        body: dict[str, Any] = orjson.loads(self.text)
+        return body
+
+    @property
+    def items(self) -> list[str]:
+        """The items shown, read anew."""
+        items: list[str] = self.body["items"]
+        return items
 
     @property
     def reward(self) -> float:
@@ -68,13 +83,14 @@ class Joins:
         """Take in an event of any kind; yields the decisions that its time closes, oldest first."""
         yield from self.pass_time(event.at)
         if event.kind == "decision":
-            self.decide(event)
+            self.decide(event, orjson.loads(event.body))
         elif event.kind == "feedback":
             self.feedback(orjson.loads(event.body))
 
-    def decide(self, event: Event) -> Decision:
-        """Open a decision."""
-        decision = decision_of(event)
+    def decide(self, event: Event, body: Mapping[str, Any]) -> Decision:
+        """Open a decision; `body` is what the event's says."""
+        assert event.id is not None
+        decision = _decision(event.id, event.at, body, event.body)
         self._open[decision.id] = decision
         self._order.append(decision.id)
         return decision
@@ -88,7 +104,7 @@ class Joins:
         shown = set(decision.items)
         fresh = [i for i in body.get("clicks", ()) if i in shown and i not in decision.clicked]
         fresh = list(dict.fromkeys(fresh))
-        decision.clicked.update(fresh)
+        decision.clicked |= frozenset(fresh)
         decision.value += body.get("value") or 0.0
         return decision, fresh
 
@@ -111,7 +127,7 @@ class Joins:
             "late": self.late,
             "closed": self.closed,
             "open": orjson.dumps(
-                [[d.id, d.at, d.body, sorted(d.clicked), d.value] for d in opened]
+                [[d.id, d.at, orjson.Fragment(d.text), sorted(d.clicked), d.value] for d in opened]
             ).decode(),
         }
 
@@ -121,19 +137,13 @@ class Joins:
         self.late, self.closed = state["late"], state["closed"]
         self._open, self._order = {}, deque()
         for id, at, body, clicked, value in orjson.loads(state["open"]):
-            decision = _decision(id, at, body)
-            decision.clicked, decision.value = set(clicked), value
+            decision = _decision(id, at, body, orjson.dumps(body))
+            decision.clicked, decision.value = frozenset(clicked), value
             self._open[id] = decision
             self._order.append(id)
 
 
-def decision_of(event: Event) -> Decision:
-    """A decision as the log has it."""
-    assert event.id is not None
-    return _decision(event.id, event.at, orjson.loads(event.body))
-
-
-def _decision(id: str, at: float, body: dict[str, Any]) -> Decision:
+def _decision(id: str, at: float, body: Mapping[str, Any], text: bytes) -> Decision:
     return Decision(
         id=id,
         at=at,
@@ -142,6 +152,8 @@ def _decision(id: str, at: float, body: dict[str, Any]) -> Decision:
         arm=body["arm"],
         version=body["version"],
         cold=body.get("cold", False),
-        items=body["items"],
-        body=body,
+        places=len(body["items"]),
+        text=bytes(
+            memoryview(text)
+        ),  # a copy: what orjson wrote holds kilobytes more than it shows
     )

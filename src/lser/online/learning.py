@@ -125,7 +125,7 @@ class Learning:
     def _learn(self, decision: Decision) -> None:
         """One closed page to every learner that may see it."""
         body, row = decision.body, self.items.row
-        kept = [item for item in decision.items if item in row]
+        kept = [item for item in body["items"] if item in row]
         page = Seen(
             decision.at,
             decision.session,

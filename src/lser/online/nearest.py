@@ -4,18 +4,14 @@ The inverted file is built of the catalogue at one moment. Rows changed since ar
 its answers and scanned beside it, until `rebuild` takes them in.
 """
 
-import logging
-
 import numpy as np
 
+from lser.online.cells import Cells
 from lser.online.items import Found, Items
-from lser.online.page_kernels import best_first
-from lser.simulators.item_index import FaissIndex, ItemIndex
 from lser.types import Bool, Float32, Int64
 
 SCAN_UP_TO = 20_000  # rows; above, the inverted file is faster
 PROBES = 16
-logger = logging.getLogger("lser")
 OVERSAMPLE = 4  # times as many answers where some may be passed over
 
 
@@ -25,40 +21,35 @@ class Nearest:
     def __init__(self, items: Items) -> None:
         """Search `items`; a large catalogue is indexed by `rebuild`."""
         self._items = items
-        self._index: ItemIndex | None = None
-        self._indexed: Int64 = np.zeros(0, np.int64)  # rows that the index knows, in its order
-        self._changed: set[int] = set()  # rows put or removed since
-        self._without = False  # no vector index is installed
+        self._cells: Cells | None = None
+        self._changed: set[int] = set()  # rows put or removed since they were indexed
+        self._meanwhile: set[int] | None = None  # since a rebuild began that is under way
 
     def note(self, rows: Int64) -> None:
         """Remember that rows were put or removed."""
-        if self._index is not None:
-            with self._items.lock:
+        with self._items.lock:
+            if self._cells is not None:
                 self._changed.update(rows.tolist())
+            if self._meanwhile is not None:
+                self._meanwhile.update(rows.tolist())
 
     @property
     def due(self) -> bool:
         """Whether so much has changed that a rebuild pays."""
-        if len(self._items) <= SCAN_UP_TO or self._without:
+        if len(self._items) <= SCAN_UP_TO:
             return False
-        return self._index is None or len(self._changed) > max(500, len(self._indexed) // 50)
+        return self._cells is None or len(self._changed) > max(500, len(self._cells.rows) // 50)
 
     def rebuild(self) -> None:
         """Index the catalogue as it is; searches go on meanwhile."""
         with self._items.lock:
             rows = np.flatnonzero(self._items.live)
             vectors = self._items.vectors[rows]
-            self._changed = set()
-        try:
-            order = np.random.default_rng(0).permutation(len(rows))  # cells train on the first
-            rows = rows[order]
-            index = FaissIndex(np.ascontiguousarray(vectors[order]), probes=PROBES, bytes_each=1)
-        except ImportError as error:  # the scan is right too, only slower
-            logger.warning("searching %s items one by one: %s", len(rows), error)
-            self._without = True
-            return
+            self._meanwhile = set()
+        cells = Cells(vectors, rows, probes=PROBES)
         with self._items.lock:
-            self._index, self._indexed = index, rows
+            cells.search(vectors[0], 1, self._items.vectors)  # compiled here, not for a visitor
+            self._cells, self._changed, self._meanwhile = cells, self._meanwhile, None
 
     def search(self, direction: Float32, count: int, mask: Bool | None = None) -> Found:
         """The `count` eligible rows of highest inner product, fewer where there are fewer."""
@@ -66,7 +57,7 @@ class Nearest:
         with items.lock:
             if mask is not None:
                 mask = _fitted(mask, items.rows) & items.live
-            if self._index is None or items.rows <= SCAN_UP_TO:
+            if self._cells is None or items.rows <= SCAN_UP_TO:
                 return self._scan(direction, count, mask)
             if mask is not None and np.count_nonzero(mask) <= SCAN_UP_TO:
                 return self._scan_rows(direction, count, np.flatnonzero(mask))
@@ -97,20 +88,19 @@ class Nearest:
 
     def _probe(self, direction: Float32, count: int, mask: Bool | None) -> Found | None:
         """The answer by the inverted file; None where it found too few."""
-        assert self._index is not None
+        assert self._cells is not None
+        items = self._items
         plain = mask is None and not self._changed
-        wanted = min(count if plain else OVERSAMPLE * count, len(self._indexed))
-        try:
-            rows = self._indexed[self._index.search(direction[None], wanted)[0]]
-        except RuntimeError:  # the cells held too few
-            return None
+        wanted = min(count if plain else OVERSAMPLE * count, len(self._cells.rows))
+        found = self._cells.search(direction, wanted, items.vectors)
+        rows = found.rows
         if plain:
-            return Found(*best_first(self._items.vectors, rows, direction))  # by whole numbers
-        keep = self._items.live[rows] if mask is None else mask[rows]
+            return found if len(rows) == wanted else None
+        keep = items.live[rows] if mask is None else mask[rows]
         if self._changed:
             changed = np.fromiter(self._changed, np.int64, len(self._changed))
             keep &= ~np.isin(rows, changed)
-            alive = self._items.live if mask is None else mask
+            alive = items.live if mask is None else mask
             rows = np.concatenate((rows[keep], changed[alive[changed]]))
         else:
             rows = rows[keep]

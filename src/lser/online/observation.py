@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lser.compiled import kernel
 from lser.types import Float32
 
 LAYOUT = 1
@@ -89,19 +90,22 @@ class Visitors:
         layout = self.layout
         out = np.zeros(layout.width, np.float32)
         visitor = None if user is None else self.find(user)
-        counts = out[-_COUNTS:]
+        pages = clicks = share = pause = 0.0
         if visitor is not None:
             out[:-_COUNTS] = visitor.vectors
-            pages, clicks, last, share = visitor.numbers[:4]
-            counts[0] = pages / (pages + _SCALE)
-            counts[1] = clicks / (clicks + _SCALE)
-            counts[2] = share
+            pages, clicks, last, share = visitor.numbers[:4].tolist()
             pause = max(0.0, now - last)
-            counts[3] = pause / (pause + _PAUSE)
         if features is not None:
             out[: layout.features] = features
         angle = 2 * math.pi * (now % _DAY) / _DAY
-        counts[4], counts[5] = math.sin(angle), math.cos(angle)
+        out[-_COUNTS:] = (
+            pages / (pages + _SCALE),
+            clicks / (clicks + _SCALE),
+            share,
+            pause / (pause + _PAUSE),
+            math.sin(angle),
+            math.cos(angle),
+        )
         return out
 
     def session(self, user: str, now: float, timeout: float) -> int:
@@ -121,12 +125,9 @@ class Visitors:
         if features is not None:
             visitor.vectors[: layout.features] = features
         if len(vectors):
-            shown = visitor.vectors[layout.features + layout.dim :]
-            shown += np.float32(MEMORY) * (_mean(vectors) - shown)
-        numbers = visitor.numbers
-        numbers[PAGES] += 1
-        numbers[SHOWN] += len(vectors)
-        numbers[LAST], numbers[SHARE], numbers[SESSION] = now, 0.0, session
+            _move(visitor.vectors[layout.features + layout.dim :], vectors)
+        pages, clicks, _, _, shown, _ = visitor.numbers.tolist()
+        visitor.numbers[:] = pages + 1, clicks, now, 0.0, shown + len(vectors), session
 
     def click(self, user: str, vectors: Float32, share: float) -> None:
         """Fold in clicks on items with these vectors (n, dim): a `share` of their page."""
@@ -134,8 +135,7 @@ class Visitors:
             return
         visitor = self.meet(user)
         layout = self.layout
-        clicked = visitor.vectors[layout.features : layout.features + layout.dim]
-        clicked += np.float32(MEMORY) * (_mean(vectors) - clicked)
+        _move(visitor.vectors[layout.features : layout.features + layout.dim], vectors)
         visitor.numbers[CLICKS] += len(vectors)
         visitor.numbers[SHARE] = min(1.0, visitor.numbers[SHARE] + share)
 
@@ -158,7 +158,16 @@ class Visitors:
         self._vectors[:count], self._numbers[:count] = state["vectors"], state["numbers"]
 
 
-def _mean(vectors: Float32) -> Float32:
-    """The mean row; half the time of NumPy's own for a page."""
-    mean: Float32 = np.add.reduce(vectors, axis=0) / np.float32(len(vectors))
-    return mean
+def warm_up() -> None:
+    """Compile or load the kernel now, not at the first visitor's page."""
+    _move(np.zeros(1, np.float32), np.zeros((1, 1), np.float32))
+
+
+@kernel
+def _move(mean: Any, vectors: Any) -> None:
+    """Move a running mean towards the mean of vectors (n, dim)."""
+    for column in range(len(mean)):
+        total = np.float32(0)
+        for row in range(len(vectors)):
+            total += vectors[row, column]
+        mean[column] += np.float32(MEMORY) * (total / np.float32(len(vectors)) - mean[column])

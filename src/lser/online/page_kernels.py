@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lser.compiled import kernel
+from lser.compiled import kernel, unordered_kernel
 from lser.random import normal_at, unit_at
+from lser.top_k import offer
 
 
 @kernel
@@ -28,20 +29,19 @@ def explored(direction: Any, length: float, seed: Any) -> Any:
     return out
 
 
-@kernel
+@unordered_kernel
 def best_first(vectors: Any, rows: Any, direction: Any) -> Any:
     """Rows by their inner product with a direction, highest first, and those products."""
     count = len(rows)
-    ordered, scores = np.empty(count, np.int64), np.empty(count, np.float32)
-    for place in range(count):
+    found = np.empty(count, np.float32)
+    for place in range(count):  # by itself, so that the processor waits for many rows at once
         score = np.float32(0)
         for column in range(len(direction)):
             score += vectors[rows[place], column] * direction[column]
-        at = place
-        while at > 0 and scores[at - 1] < score:  # few, and nearly in order already
-            scores[at], ordered[at] = scores[at - 1], ordered[at - 1]
-            at -= 1
-        scores[at], ordered[at] = score, rows[place]
+        found[place] = score
+    ordered, scores = np.empty(count, np.int64), np.empty(count, np.float32)
+    for place in range(count):
+        offer(scores, ordered, place, found[place], rows[place])  # nearly in order already
     return ordered, scores
 
 
@@ -113,6 +113,16 @@ def chances(logit: Any, chosen: Any, eligible: int, share: float) -> Any:
         out[turn] = np.exp(after - before)
         before = after
     return out
+
+
+@kernel
+def draw(
+    scores: Any, k: int, temperature: float, eligible: int, share: float, seed: Any
+) -> Any:  # fmt: skip
+    """A page by the candidates' scores: their places, and the mixture's chances of them."""
+    logit = logits(scores, temperature)
+    chosen = choose(logit, k, seed)
+    return chosen, chances(logit, chosen, eligible, share)
 
 
 @kernel

@@ -88,18 +88,16 @@ def draw(
     """Draw a page of `k` rows; `live` marks the eligible rows, `eligible` is their number."""
     k = min(k, eligible)
     few = len(candidates) < k or k == 0
-    share = 1.0 if few else random_share
     key = np.uint64(seed)
-    random = few or kernels.coin(key, random_share)
+    if not few and not kernels.coin(key, random_share):
+        chosen, chance = kernels.draw(scores, k, temperature, eligible, random_share, key)
+        return Slate(candidates[chosen], chance, False)
+    rows = _uniform_rows(np.random.default_rng(seed), k, eligible, live)
+    place = {} if few else {row: index for index, row in enumerate(candidates.tolist())}
+    chosen = np.array([place.get(row, -1) for row in rows.tolist()], np.int64)
     logit = np.zeros(0) if few else kernels.logits(scores, temperature)
-    if random:
-        rows = _uniform_rows(np.random.default_rng(seed), k, eligible, live)
-        place = {} if few else {int(row): index for index, row in enumerate(candidates)}
-        chosen = np.array([place.get(int(row), -1) for row in rows], np.int64)
-    else:
-        chosen = kernels.choose(logit, k, key)
-        rows = candidates[chosen]
-    return Slate(rows, kernels.chances(logit, chosen, eligible, share), bool(random))
+    share = 1.0 if few else random_share
+    return Slate(rows, kernels.chances(logit, chosen, eligible, share), True)
 
 
 def warm_up() -> None:

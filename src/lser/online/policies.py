@@ -54,8 +54,7 @@ class TowerPolicy(Directed):
 
     def direction(self, observation: Float32) -> Float32:
         """f(o), (d,)."""
-        found: Float32 = tower.direction(self._parameters, observation[None])[0]
-        return found
+        return tower.direction(self._parameters, observation)
 
 
 class BanditPolicy(TowerPolicy):

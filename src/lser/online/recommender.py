@@ -10,14 +10,14 @@ from typing import Any, Literal, Self
 import numpy as np
 import orjson
 
+from lser.online import observation, pages
 from lser.online.books import Books
-from lser.online.desk import Desk, Page
+from lser.online.desk import Desk, Page, Request
 from lser.online.group_log import Durability
 from lser.online.item_files import check_id, read_items
 from lser.online.items import Filter, Value, remove_body
 from lser.online.keeper import Keeper
 from lser.online.log import Entry, Log
-from lser.online.pages import warm_up
 from lser.online.policies import Policy
 from lser.online.settings import Settings
 from lser.online.store import Store, open_store
@@ -73,7 +73,8 @@ class Recommender:
             self._log.follow(self.books.cursor)
             if table is not None:
                 self.put_items(*table)
-            warm_up()
+            pages.warm_up()
+            observation.warm_up()
             self.keeper.start(learner)
         except BaseException:
             self._log.close()
@@ -153,9 +154,8 @@ class Recommender:
         limits the page to some items, `where` to those with given attributes, `exclude` leaves
         items out; a page is shorter than `k` where fewer are left.
         """
-        asked = self.desk.decision(
-            user, features, k, id=id, session=session, among=among, where=where, exclude=exclude
-        )
+        request = Request(user, features, k, id, session, among, where, exclude)
+        asked = self.desk.decision(request)
         return self.desk.page(self._log.append(asked.entry)[0], asked)
 
     # feedback

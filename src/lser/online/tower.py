@@ -105,8 +105,13 @@ class Tower:
 
 
 def direction(parameters: dict[str, Float32], observation: Float32) -> Float32:
-    """f(o), (N, d), for observations (N, O)."""
-    return _forward(parameters, with_one(observation))[1]
+    """f(o), (..., d), for observations (..., O)."""
+    linear = parameters["linear"]
+    output: Float32 = observation @ linear[:-1] + linear[-1]
+    if "first" in parameters:
+        first = parameters["first"]
+        output += np.maximum(observation @ first[:-1] + first[-1], 0) @ parameters["second"]
+    return output
 
 
 def with_one(observation: Float32) -> Float32:

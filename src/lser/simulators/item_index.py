@@ -46,8 +46,8 @@ class ExactIndex:
 class FaissIndex:
     """An inverted file from faiss: looks only at the cells nearest to the weight vector."""
 
-    def __init__(self, features: Float32, *, probes: int = 64, bytes_each: int = 4) -> None:
-        """Look at `probes` cells; numbers are kept in 4 bytes, or rounded to 1."""
+    def __init__(self, features: Float32, *, probes: int = 64) -> None:
+        """Look at `probes` cells."""
         try:
             import faiss
         except ImportError as error:
@@ -58,12 +58,7 @@ class FaissIndex:
         items, d = features.shape
         cells = max(1, int(np.sqrt(items)))
         near, inner = faiss.IndexFlatIP(d), faiss.METRIC_INNER_PRODUCT
-        self._index: Any
-        if bytes_each == 1:  # a fourth of the memory that a search reads
-            kind = faiss.ScalarQuantizer.QT_8bit
-            self._index = faiss.IndexIVFScalarQuantizer(near, d, cells, kind, inner)
-        else:
-            self._index = faiss.IndexIVFFlat(near, d, cells, inner)
+        self._index: Any = faiss.IndexIVFFlat(near, d, cells, inner)
         self._index.cp.niter = 5
         self._index.train(features[: 64 * cells])  # items are in random order
         self._index.add(features)

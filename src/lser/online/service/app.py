@@ -57,7 +57,7 @@ class App:
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        self._committer = Committer(self.recommender.log)
+        self._committer = Committer(self.recommender.log, self.limits.timeout)
         yield
         await asyncio.to_thread(self.recommender.close)
 
@@ -133,7 +133,7 @@ class App:
 
     async def _recommend(self, body: bytes) -> dict[str, Any]:
         asked = requests.recommend(self.recommender, body, self.limits)
-        receipts = await self._committer.append((asked.entry,), self.limits.timeout)
+        receipts = await self._committer.append((asked.entry,))
         page = self.recommender.desk.page(receipts[0], asked)
         return {
             "id": page.id,
@@ -148,7 +148,7 @@ class App:
         entries, _ = requests.feedback(self.recommender, body, self.limits)
         if not entries:
             return {"new": 0}
-        receipts = await self._committer.append(entries, self.limits.timeout)
+        receipts = await self._committer.append(entries)
         return {"new": sum(receipt.new for receipt in receipts)}
 
     # everything else
@@ -208,7 +208,7 @@ class App:
 
     async def _ready(self, _request: Request) -> Response:
         entry = Entry("tick", None, b"{}")
-        await self._committer.append((entry,), self.limits.timeout)
+        await self._committer.append((entry,))
         return _json({"ready": True, "items": len(self.recommender.books.items)})
 
     async def _metrics(self, _request: Request) -> Response:
@@ -274,7 +274,7 @@ class App:
         put = requests.put_items(body, self.limits, request.path_params.get("id"))
         entries = await asyncio.to_thread(self.recommender.desk.item_changes, *put)
         if entries:
-            await self._committer.append(entries, self.limits.timeout)
+            await self._committer.append(entries)
             self.recommender.keeper.wake()
         return _json({"new": len(put.ids)})
 
@@ -283,7 +283,7 @@ class App:
         if id not in self.recommender.books.items.row:
             raise RefusedError(404, "there is no such item")
         entry = Entry("items", None, remove_body([id]))
-        await self._committer.append((entry,), self.limits.timeout)
+        await self._committer.append((entry,))
         return _json({"new": 1})
 
 

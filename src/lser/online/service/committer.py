@@ -1,72 +1,75 @@
 """Between the event loop and the log's writer thread.
 
-Requests that the loop takes up in one turn are handed over together, and those that a commit
-decided are woken together: a thread's turn costs more than a row.
+Requests that the loop takes up in one turn are handed over together, and wait and wake together: a
+thread's turn costs more than a row.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lser.online.log import Entry, Log, LogRefusedError, Receipt
 
-Waiting = asyncio.Future[list[Receipt]]
+TURNS = 4  # of the loop, microseconds each if idle, for which requests wait for others
+Asked = tuple[Sequence[Entry], asyncio.Future[list[Receipt]]]
 
 
 class Committer:
-    """Hands entries to the log's writer and wakes whoever waits, once per commit."""
+    """Hands entries to the log's writer and wakes whoever waits for them."""
 
-    def __init__(self, log: Log) -> None:
-        """Write to `log` from the running event loop."""
-        self._log = log
+    def __init__(self, log: Log, timeout: float) -> None:
+        """Write to `log` from the running event loop; its answers may take `timeout` seconds."""
+        self._log, self._timeout = log, timeout
         self._loop = asyncio.get_running_loop()
-        self._asked: list[tuple[Sequence[Entry], Waiting]] = []
-        self._done: deque[tuple[Waiting, Any, Exception | None]] = deque()
-        self._called = False
+        self._asked: list[Asked] = []
 
-    async def append(self, entries: Sequence[Entry], timeout: float) -> list[Receipt]:
+    async def append(self, entries: Sequence[Entry]) -> list[Receipt]:
         """Append entries and wait until they are durable."""
-        future: Waiting = self._loop.create_future()
+        future: asyncio.Future[list[Receipt]] = self._loop.create_future()
         if not self._asked:
-            self._loop.call_soon(self._submit)
+            self._loop.call_soon(self._gather, 0, TURNS)
         self._asked.append((entries, future))
-        late = self._loop.call_later(timeout, _expire, future, timeout)  # cheaper than wait_for
-        try:
-            return await future
-        finally:
-            late.cancel()
+        return await future
+
+    def _gather(self, seen: int, turns: int) -> None:
+        """Submit what was asked once a turn of the loop brings no more, or after some turns."""
+        if turns and len(self._asked) > seen:
+            self._loop.call_soon(self._gather, len(self._asked), turns - 1)
+        else:
+            self._submit()
 
     def _submit(self) -> None:
         asked, self._asked = self._asked, []
+        late = LogRefusedError(f"the log did not answer within {self._timeout} s")
+        timer = self._loop.call_later(self._timeout, _refuse, asked, late)
+
+        def decided(receipts: list[Receipt] | None, error: Exception | None) -> None:
+            self._loop.call_soon_threadsafe(_wake, asked, timer, receipts, error)
+
         try:
-            self._log.submit([(entries, self._answer(future)) for entries, future in asked])
+            self._log.submit([([entry for entries, _ in asked for entry in entries], decided)])
         except LogRefusedError as error:
-            for _, future in asked:
-                if not future.done():
-                    future.set_exception(error)
-
-    def _answer(self, future: Waiting) -> Callable[[list[Receipt] | None, Exception | None], None]:
-        def done(receipts: list[Receipt] | None, error: Exception | None) -> None:
-            self._done.append((future, receipts, error))
-            if not self._called:
-                self._called = True
-                self._loop.call_soon_threadsafe(self._wake)
-
-        return done
-
-    def _wake(self) -> None:
-        self._called = False
-        while self._done:
-            future, receipts, error = self._done.popleft()
-            if future.done():
-                continue
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(receipts or [])
+            timer.cancel()
+            _refuse(asked, error)
 
 
-def _expire(future: Waiting, timeout: float) -> None:
-    if not future.done():
-        future.set_exception(LogRefusedError(f"the log did not answer within {timeout} s"))
+def _wake(
+    asked: list[Asked],
+    timer: asyncio.TimerHandle,
+    receipts: list[Receipt] | None,
+    error: Exception | None,
+) -> None:
+    timer.cancel()
+    if error is not None:
+        _refuse(asked, error)
+        return
+    first = 0
+    for entries, future in asked:
+        if not future.done():  # by the timer, or by a client who left
+            future.set_result((receipts or [])[first : first + len(entries)])
+        first += len(entries)
+
+
+def _refuse(asked: list[Asked], error: Exception) -> None:
+    for _, future in asked:
+        if not future.done():
+            future.set_exception(error)

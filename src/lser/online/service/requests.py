@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from lser.online.desk import Asked
+from lser.online.desk import Asked, Request
 from lser.online.items import Value
 from lser.online.log import Entry
 from lser.online.recommender import Recommender
@@ -35,17 +35,18 @@ def recommend(recommender: Recommender, body: bytes, limits: Limits) -> Asked:
     for name in ("id", "user", "session"):
         if values.get(name) is not None and not isinstance(values[name], str):
             raise RefusedError(422, f"{name} must be a text")
+    request = Request(
+        values.get("user"),
+        _numbers("features", values.get("features")),
+        k,
+        values.get("id"),
+        values.get("session"),
+        _texts("among", values.get("among"), limits.items),
+        _filter(values.get("where")),
+        _texts("exclude", values.get("exclude"), limits.items) or (),
+    )
     try:
-        return recommender.desk.decision(
-            values.get("user"),
-            _numbers("features", values.get("features")),
-            k,
-            id=values.get("id"),
-            session=values.get("session"),
-            among=_texts("among", values.get("among"), limits.items),
-            where=_filter(values.get("where")),
-            exclude=_texts("exclude", values.get("exclude"), limits.items) or (),
-        )
+        return recommender.desk.decision(request)
     except ValueError as error:
         raise RefusedError(422, str(error)) from None
 
@@ -113,10 +114,9 @@ def put_items(body: bytes, limits: Limits, id: str | None = None) -> Put:
 def _object(value: Any, allowed: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RefusedError(422, "the body must be an object")
-    if unknown := sorted(set(value) - allowed):
-        raise RefusedError(
-            422, f"unknown field {unknown[0]!r}; known: {', '.join(sorted(allowed))}"
-        )
+    if not value.keys() <= allowed:
+        unknown, known = min(value.keys() - allowed), ", ".join(sorted(allowed))
+        raise RefusedError(422, f"unknown field {unknown!r}; known: {known}")
     return value
 
 
@@ -133,10 +133,13 @@ def _texts(name: str, value: Any, most: int) -> list[str] | None:
 def _numbers(name: str, value: Any) -> list[float] | None:
     if value is None:
         return None
-    good = isinstance(value, list) and set(map(type, value)) <= _NUMBERS
-    if not good or not max(map(abs, value), default=0) < 1e30:
+    if (
+        not isinstance(value, list)
+        or not _NUMBERS.issuperset(map(type, value))
+        or not max(map(abs, value), default=0) < 1e30
+    ):
         raise RefusedError(422, f"{name} must be a list of numbers")
-    return list(map(float, value))
+    return value
 
 
 def _filter(value: Any) -> dict[str, Value | Sequence[Value]] | None:
