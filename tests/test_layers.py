@@ -19,7 +19,7 @@ ALLOWED = {
     "checks": {"types"},
     "locks": set(),
     "files": {"compiled", "locks"},
-    "params": {"catalogue"},
+    "params": {"catalogue", "checks"},
     "random": {"compiled", "types"},
     "moments": {"compiled", "types", "checks"},
     "top_k": {"compiled", "types"},

@@ -115,6 +115,7 @@ class LocalityReplay(Memory):
     def _use(self, index: BucketIndex) -> None:
         """Take an index, and let it hash by itself where it can."""
         assert self.encoder is not None
+        _check_encoder(self.encoder, self.store.observation_dim)
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
         anybody = self.encoder.blind and not isinstance(self.encoder, ShuffledCode)
@@ -419,6 +420,18 @@ def _rules(p: LocalityParams) -> Rules:
         repeat=p.fill == "repeat",
         uniform=p.sampling == "uniform",
     )
+
+
+def _check_encoder(encoder: Any, observation_dim: int) -> None:
+    """Refuse what is no encoder, or one of other observations: it would read beyond the rows."""
+    parts = ("blind", "frozen", "encode_rows", "observe", "state")
+    if isinstance(encoder, type) or not all(hasattr(encoder, part) for part in parts):
+        raise ValueError(f"encoder must be an Encoder such as SimHash(...), got {encoder!r}")
+    reads = getattr(getattr(encoder, "hashed", encoder), "observation_dim", observation_dim)
+    if reads != observation_dim:
+        raise ValueError(
+            f"encoder has observation_dim={reads}, the memory has observation_dim={observation_dim}"
+        )
 
 
 def _encoder(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
