@@ -4,6 +4,7 @@ import os
 import stat
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
+from typing import Literal
 
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -24,7 +25,7 @@ def read_text(path: str | Path) -> str:
         return file.read().decode()
 
 
-def open_own(path: str | Path, mode: str) -> TextIOWrapper:
+def open_own(path: str | Path, mode: Literal["a", "x"]) -> TextIOWrapper:
     """A text file to write in a folder that may be a stranger's: a link there is refused."""
     return open(path, mode, encoding="utf-8", opener=_no_link)
 

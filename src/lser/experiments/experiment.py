@@ -5,6 +5,7 @@ Its simulator, memory and agent are the `Params` of their classes, found through
 
 import dataclasses
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Generic, Literal, get_args
 
 from typing_extensions import TypeVar
@@ -63,7 +64,7 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """The run's cell within its study; by default the memory's name."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, largest=inf)
         for name in ("sessions", "users", "capacity", "batch_size"):
             check_count(name, getattr(self, name))
         for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):
