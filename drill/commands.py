@@ -5,7 +5,10 @@ than they were: a byte that says which, and the contents.
 """
 
 import contextlib
+import io
 import json
+import random
+import re
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -16,6 +19,28 @@ from unittest import mock
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "files" / "4"
 IDLE = ("serve", "learn")  # commands that would wait: they get a word that they refuse
 SLOW = ("--sessions", "2")  # of evaluations
+SELDOM = ("simulators", "study")  # commands that take a second: one in sixteen of their inputs
+VALUES = [
+    *("0", "1", "-1", "2", "1.5", "1e400", "nan", "inf", "-inf", "1e-320", "9" * 20, "0x10", "1_0"),
+    *(
+        "True",
+        "none",
+        "null",
+        ".",
+        "..",
+        "-",
+        "--",
+        "{}",
+        "[]",
+        "../x",
+        "a/b",
+        "a:b",
+        "é",
+        "\u202e",
+    ),
+    *("\x1b[31m", "%", "%s", "{x}", "$x", "*", "?", "~", "@x", "=1"),
+    *("record", "memory.lser", "log.csv"),
+]
 ITEMS = "id,v0,v1\na,0.1,0.2\nb,0.3,0.4\nc,0.5,0.1\n"
 CLICKS = "user,item,time,clicked\nu,a,1.0,1\nu,b,2.0,0\n"
 LOG = "o0,o1,a0,reward\n" + "".join(f"0.{k},0.{9 - k},0.5,{k % 2}\n" for k in range(9))
@@ -59,10 +84,48 @@ def one_command(data: bytes) -> None:
     ][:14]
     if words[0] not in COMMANDS and zlib.crc32(text) % 8:  # most inputs reach a command
         words[0] = list(COMMANDS)[zlib.crc32(text) % len(COMMANDS)]
+    if words[0] in SELDOM and zlib.crc32(data) % 16:
+        words[0] = "train"
     words += ["--no-such-option"] if words[0] in IDLE else []
     words += SLOW if words[0] == "evaluate" and "--log" not in text.decode("latin1") else ()
     with nothing_long(), contextlib.suppress(SystemExit):
         assert main(words) in (0, 1, 2, 130)
+
+
+def vocabulary() -> list[str]:
+    """Every word that a command's help names, and values that are hard to read."""
+    from lser.cli import COMMANDS, main
+
+    words = {*COMMANDS, *VALUES}
+    for name in COMMANDS:
+        for more in ([], ["bazaar"], ["bazaar", "lser"], ["taobao", "per", "sac"]):
+            told = io.StringIO()
+            with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+                main([name, *(more if name == "train" else []), "--help"])
+            words |= set(re.findall(r"--[a-z][\w.-]+|\b[a-z][a-z0-9_-]{2,20}\b", told.getvalue()))
+            if name != "train":
+                break
+    return sorted(words)
+
+
+def changed_words(data: bytes, known: list[str], seed: int) -> bytes:
+    """The same input with a word or two put in, taken out or exchanged, and its files as before."""
+    rng = random.Random(seed)
+    text, *files = data.split(b"\0")
+    words = text.split(b"\n")
+    options = [word for word in known if word.startswith("--")]
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(words)) if words else 0
+        match rng.randrange(4):
+            case 0 if len(words) > 1:
+                del words[at]
+            case 1 if words:
+                words[at] = rng.choice(known).encode()
+            case 2:
+                words.insert(at + 1, rng.choice(known).encode())
+            case _:
+                words += [rng.choice(options).encode(), rng.choice(VALUES).encode()]
+    return b"\0".join([b"\n".join(words), *files])
 
 
 @contextlib.contextmanager

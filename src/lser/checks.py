@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,17 +20,24 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
         raise ValueError(f"{name} must be an integer, got {value!r}")
     if value < low or (high is not None and value > high):
         span = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be {span}, got {value}")
+        raise ValueError(f"{name} must be {span}, got {_short(value)}")
     return int(value)
+
+
+def check_size(name: str, value: object, *, most: int = 2**20) -> int:
+    """An integer from 1 to what arrays can be made of, or ValueError."""
+    size = check_count(name, value)
+    if size > most:
+        raise ValueError(f"{name} must be at most {most:,}, got {_short(size)}")
+    return size
 
 
 def check_fraction(name: str, value: object) -> float:
     """A number in [0, 1], or ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    if not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be in [0, 1], got {value}")
-    return float(value)
+    number = _as_float(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must be in [0, 1], got {_short(value)}")
+    return number
 
 
 def check_number(
@@ -41,14 +49,30 @@ def check_number(
     above: bool = False,
 ) -> float:
     """A finite number from `low` (more than `low` with `above`) to `high`, or ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+    number = _as_float(name, value)
     if not math.isfinite(number) or not low <= number <= high or (above and number == low):
         limit = f" and {'>' if above else '>='} {low:g}" if low > -math.inf else ""
         limit += f" and <= {high:g}" if high < math.inf else ""
-        raise ValueError(f"{name} must be finite{limit}, got {value}")
+        raise ValueError(f"{name} must be finite{limit}, got {_short(value)}")
     return number
+
+
+def _as_float(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf if value > 0 else -math.inf
+
+
+def _short(value: object) -> str:
+    """A number as it was given, cut where it has hundreds of digits."""
+    try:
+        text = str(value)
+    except ValueError:  # thousands: Python does not write them out
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:20]}... ({len(text)} digits)"
 
 
 def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
@@ -63,19 +87,42 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
 def check_fields(params: Any, *, largest: float = 1e9) -> None:
     """Refuse fields of a dataclass that are not of their types; floats up to `largest` in size.
 
-    Only plain types are looked at: bool, int, float and Literal.
+    Only plain types are looked at: bool, int, float, str and Literal, each also with None. NumPy's
+    numbers become Python's, so that what was accepted can be saved too.
     """
     for field in dataclasses.fields(params):
-        value = getattr(params, field.name)
-        if field.type is bool:
-            if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{field.name} must be True or False, got {value!r}")
-        elif field.type is int:
-            check_count(field.name, value, low=-(2**63), high=2**63 - 1)
-        elif field.type is float:
-            check_number(field.name, value, low=-largest, high=largest)
-        elif get_origin(field.type) is Literal:
-            check_choice(field.name, value, get_args(field.type))
+        value = plain_number(getattr(params, field.name))
+        if value is not getattr(params, field.name):
+            object.__setattr__(params, field.name, value)
+        kinds = [kind for kind in _union(field.type) if kind is not type(None)]
+        if len(kinds) == 1 and not (value is None and type(None) in _union(field.type)):
+            _check_field(field.name, kinds[0], value, largest)
+
+
+def plain_number(value: Any) -> Any:
+    """Python's number for one of NumPy's; everything else as it is."""
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    return float(value) if isinstance(value, np.floating) else value
+
+
+def _union(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (UnionType, Union) else (kind,)
+
+
+def _check_field(name: str, kind: Any, value: object, largest: float) -> None:
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
+    elif kind is int:
+        check_count(name, value, low=-(2**63), high=2**63 - 1)
+    elif kind is float:
+        check_number(name, value, low=-largest, high=largest)
+    elif kind is str:
+        if not isinstance(value, str):
+            raise ValueError(f"{name} must be text, got {value!r}")
+    elif get_origin(kind) is Literal:
+        check_choice(name, value, get_args(kind))
 
 
 def as_array(value: ArrayLike) -> NDArray[Any]:

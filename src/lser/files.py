@@ -25,6 +25,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from lser import locks
+from lser.opening import open_plain
 
 MAGIC = b"\x89LSER\r\n\x1a"  # like PNG's: text-mode transfers and 7-bit channels break it
 VERSION = 4
@@ -130,7 +131,7 @@ def sweep(folder: Path, name: str | None = None) -> None:
             if not entry.name.startswith(".") or not _SCRATCH.fullmatch(entry.name):
                 continue
             if name is None or entry.name[1:-17] == name:
-                with suppress(OSError), open(entry.path, "rb") as file:
+                with suppress(OSError, ValueError), open_plain(entry.path) as file:
                     if locks.try_lock(file):
                         os.unlink(entry.path)
 
@@ -141,8 +142,8 @@ def load(path: str | Path, *, mapped: Collection[str] = ()) -> tuple[str, State]
     Arrays of the names in `mapped` are checked but stay on the disk, as read-only maps of the file.
     """
     path = Path(path)
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
         header = _read_header(path, file)
         try:
             arrays = {}

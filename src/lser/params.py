@@ -2,9 +2,11 @@
 
 import dataclasses
 import inspect
+import math
 from typing import Any, Self
 
 from lser.catalogue import nearest
+from lser.checks import check_fields, plain_number
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -13,6 +15,9 @@ class MemoryParams:
 
     newest: int = 0
     """Places of every batch for the newest transitions; one at least stays for the draw."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, largest=math.inf)
 
     def slot_bytes(self, observation_dim: int) -> int:
         """Bytes that a slot takes beside its row: its id, and what the rule keeps of it."""
@@ -28,6 +33,7 @@ def make_params(kind: Any, params: Any, overrides: dict[str, Any]) -> Any:
     known = [field.name for field in dataclasses.fields(kind)]
     for name in overrides:
         nearest("parameter", name, known)
+    overrides = {name: plain_number(value) for name, value in overrides.items()}
     if params is None:
         return kind(**overrides)
     if not isinstance(params, kind):

@@ -3,6 +3,7 @@
 import csv
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 from small import SMALL, trained, written
@@ -15,9 +16,10 @@ from lser.cli.outcome import flat, next_commands
 from lser.cli.train import _names, _split
 from lser.comparison import plan
 from lser.experiments import preflight, records
+from lser.experiments.owner import Owner
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.ready import check, sizes
-from lser.experiments.study import Done, Processes, Tally, job_for, killed_by
+from lser.experiments.study import TAKEN, Done, Processes, Tally, job_for, killed_by
 from waiting import until
 
 
@@ -211,12 +213,23 @@ def test_a_study_without_a_terminal_speaks_while_it_runs(tmp_path, monkeypatch, 
         (None, ""),
         (-9, "the process was ended by SIGKILL, as the system does where memory runs out"),
         (-11, "the process was ended by SIGSEGV"),
+        (TAKEN, "another process writes this record"),
         (-250, "the process was ended by signal 250"),
     ],
 )
 def test_the_signal_that_ended_a_run_is_named(code, words):
     assert killed_by(code).startswith(words)
     assert bool(killed_by(code)) == bool(words)
+
+
+def test_a_record_that_another_process_writes_is_told_and_left_alone(tmp_path, capfd):
+    (cell,) = plan(["uniform"], sessions=5, seeds=1)
+    job = job_for(cell, tmp_path, "")
+    with Owner(Path(job.folder)):
+        assert run_jobs([job], Processes(1)) == 1
+    told = capfd.readouterr().err
+    assert "another process writes this record" in told
+    assert "Traceback" not in told
 
 
 def test_a_worker_that_is_killed_is_told_with_its_signal(tmp_path, capsys, monkeypatch):

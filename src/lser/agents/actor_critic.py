@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from lser import files
-from lser.agents.bounds import Box, action_bounds
+from lser.agents.bounds import Box, action_bounds, checked_observation
 from lser.agents.kernels import PLAIN, STACKED
 from lser.agents.learner import Learner, Member
 from lser.agents.minibatch import HostBatches, Minibatch, minibatch
@@ -21,6 +21,7 @@ from lser.agents.normaliser import Normaliser
 from lser.agents.params import ActorCriticParams, NoisyParams
 from lser.agents.perceptron import as_tensor
 from lser.agents.protocol import Learned, Values
+from lser.checks import check_count, check_size
 from lser.params import make_params
 from lser.types import Batch, Bool, Float32
 
@@ -49,8 +50,8 @@ class ActorCritic:
         Knobs are those of `Params`: an object of it, single ones by name, or both. Networks,
         noise and draws all come from `seed`.
         """
-        if observation_dim < 1:
-            raise ValueError(f"observation_dim must be at least 1, got {observation_dim}")
+        observation_dim = check_size("observation_dim", observation_dim)
+        seed = check_count("seed", seed, low=0)
         self.params = make_params(self.Params, params, overrides)
         self._low, self._high = action_bounds(action_low, action_high)
         self._range = (self._high - self._low) / 2  # noise is in these units
@@ -74,9 +75,7 @@ class ActorCritic:
 
     def act(self, observation: Float32, *, explore: bool = False) -> Float32:
         """Actions (N, A) within the Box bounds for observations (N, O)."""
-        if observation.ndim != 2 or observation.shape[1] != self.observation_dim:
-            expected = f"(N, {self.observation_dim})"
-            raise ValueError(f"observation must have shape {expected}, got {observation.shape}")
+        observation = checked_observation(observation, self.observation_dim)
         with self._lock, torch.inference_mode():
             explore = explore and self._exploring
             if self.normaliser is not None:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lser import files
-from lser.agents.bounds import Box, action_bounds
+from lser.agents.bounds import Box, action_bounds, checked_observation
 from lser.agents.protocol import Learned
-from lser.checks import check_count, check_fields, check_number
+from lser.checks import check_count, check_fields, check_number, check_size
 from lser.params import make_params
 from lser.types import Batch, Bool, Float32, Float64, Items, Profile, Transitions
 
@@ -57,7 +57,7 @@ class Bandit(ABC):
 
         `items` is the catalogue that actions score, for agents that make use of it.
         """
-        self.observation_dim = check_count("observation_dim", observation_dim)
+        self.observation_dim = check_size("observation_dim", observation_dim)
         self.params = make_params(self.Params, params, overrides)
         self._low, self._high = action_bounds(action_low, action_high)
         self._middle, self._range = (self._high + self._low) / 2, (self._high - self._low) / 2
@@ -66,7 +66,7 @@ class Bandit(ABC):
         if items is not None and items.vectors.shape[1] != self.action_dim:
             wide = items.vectors.shape[1]
             raise ValueError(f"items have {wide} features, actions have {self.action_dim}")
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(check_count("seed", seed, low=0))
         self.warm = self.params.warmup
         self.exploring = True
         self._lock = threading.RLock()
@@ -94,9 +94,7 @@ class Bandit(ABC):
 
     def act(self, observation: Float32, *, explore: bool = False) -> Float32:
         """Actions (N, A) within the Box bounds for observations (N, O)."""
-        if observation.ndim != 2 or observation.shape[1] != self.observation_dim:
-            expected = f"(N, {self.observation_dim})"
-            raise ValueError(f"observation must have shape {expected}, got {observation.shape}")
+        observation = checked_observation(observation, self.observation_dim)
         with self._lock:
             explore = explore and self.exploring
             if explore and self.warm > 0:

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lser.checks import plain_floats
 from lser.types import Float32
 
 
@@ -22,12 +23,14 @@ def action_bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32
         if not (hasattr(box, "low") and hasattr(box, "high")):
             raise ValueError(
                 "agents act in a Box: give its two bounds or a Box with low and high; "
-                f"our simulators give one with actions='continuous', got {low!r}"
+                f"our simulators give one with actions='continuous', got action_low={low!r} and "
+                "action_high=None"
             )
         low, high = box.low, box.high
+    bounds: Any = (low, high)
     try:
-        lower, upper = np.array(low, np.float32), np.array(high, np.float32)
-    except (TypeError, ValueError):
+        lower, upper = (plain_floats(bound).copy() for bound in bounds)
+    except (TypeError, ValueError, ArithmeticError):
         raise ValueError(
             f"action_low and action_high must be vectors of numbers, got {low!r} and {high!r}"
         ) from None
@@ -39,3 +42,16 @@ def action_bounds(low: ArrayLike | Box, high: ArrayLike | None) -> tuple[Float32
     if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
         raise ValueError(f"action bounds must be finite and low < high, got {lower} and {upper}")
     return lower, upper
+
+
+def checked_observation(observation: ArrayLike, wide: int) -> Float32:
+    """Observations (N, `wide`) as they are given, or ValueError: a number that is none spreads."""
+    array = np.asarray(observation)
+    if array.ndim != 2 or array.shape[1] != wide:
+        raise ValueError(f"observation must have shape (N, {wide}), got {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"observation must hold numbers, got {array.dtype}")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"observation{list(where)} = {array[where]} is not finite")
+    return array

@@ -121,7 +121,7 @@ class SACParams(ActorCriticParams):
 
 def _widths(hidden: Any) -> tuple[int, ...]:
     try:
-        widths = tuple(check_count("width", width) for width in hidden)
+        widths = tuple(check_count("width", width, high=2**20) for width in hidden)
     except (TypeError, ValueError):
         widths = ()
     if not widths:

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _speak_in_any_locale()
     try:
         try:
             return _answer(list(sys.argv[1:] if argv is None else argv))
@@ -45,6 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _speak_in_any_locale() -> None:
+    """Write what a terminal's encoding lacks, or a name that is no text, in escapes: no error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _answer(arguments: list[str]) -> int:

@@ -5,12 +5,13 @@ Its simulator, memory and agent are the `Params` of their classes, found through
 
 import dataclasses
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Generic, Literal, get_args
 
 from typing_extensions import TypeVar
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS, Catalogue, nearest
-from lser.checks import check_choice, check_count, check_number
+from lser.checks import check_choice, check_count, check_fields, check_number
 from lser.types import HORIZONS, Horizon
 
 # The command line asks for the settings of the classes that were named.
@@ -63,6 +64,7 @@ class Experiment(Generic[SimulatorParams, MemoryParams, AgentParams]):
     """The run's cell within its study; by default the memory's name."""
 
     def __post_init__(self) -> None:
+        check_fields(self, largest=inf)
         for name in ("sessions", "users", "capacity", "batch_size"):
             check_count(name, getattr(self, name))
         for name in ("evaluate_every", "evaluate_sessions", "final_sessions"):

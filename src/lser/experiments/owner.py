@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Self
 
 from lser.locks import try_lock
+from lser.opening import NO_LINK, NO_WAITING, open_plain, read_text
 
 OWNER = ".owner"
 _PATIENCE = 0.5  # seconds: somebody who only looks holds the lock for an instant
+
+
+class Taken(ValueError):
+    """Another process writes to the folder."""
 
 
 class Owner:
@@ -21,12 +26,12 @@ class Owner:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | NO_LINK | NO_WAITING
         self._descriptor = os.open(folder / OWNER, flags, 0o644)
         if not _locked(self._descriptor):
             holder = _holder(folder)
             self.release()
-            raise ValueError(f"{folder} is being written by another process ({holder})")
+            raise Taken(f"{folder} is being written by another process ({holder})")
         name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, name.encode())
@@ -51,15 +56,15 @@ class Owner:
 def owned(folder: Path) -> bool:
     """Whether a process writes to `folder`, as far as this machine can tell."""
     try:
-        with (folder / OWNER).open() as file:
+        with open_plain(folder / OWNER) as file:
             if not try_lock(file, shared=True):
                 return True
             return _names_another_machine(file.read())
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
-def _names_another_machine(text: str) -> bool:
+def _names_another_machine(text: bytes) -> bool:
     """Whether the last owner ran elsewhere: a lock of another machine may not be seen here."""
     try:
         host = json.loads(text)["host"]
@@ -80,7 +85,7 @@ def _locked(descriptor: int) -> bool:
 
 def _holder(folder: Path) -> str:
     try:
-        named = json.loads((folder / OWNER).read_text())
+        named = json.loads(read_text(folder / OWNER))
         return f"process {int(named['pid'])} on {named['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "which has not said its name yet"

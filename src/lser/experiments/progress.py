@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lser.experiments.recording import write_json
+from lser.opening import read_text
 
 if TYPE_CHECKING:  # training loads torch, which watchers do without
     from lser.training import Step
@@ -78,7 +79,7 @@ def read(folder: Path) -> dict[str, Any] | None:
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
-        found = json.loads(path.read_text())
+        found = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError):
         return None
     value = {**LACKING, **found} if isinstance(found, dict) else {}

@@ -20,6 +20,7 @@ from lser import __version__
 from lser.experiments.experiment import from_json, to_json
 from lser.experiments.records import CURVE, EXPERIMENT, FINAL, META, TIMES
 from lser.files import sync_folder
+from lser.opening import open_own, read_text
 
 PACKAGES = ("numpy", "numba", "torch", "gymnasium")
 
@@ -56,7 +57,7 @@ class Recorder:
         """Add one evaluation to the curve."""
         self.curve.append(json.dumps(line))
         self.last_line = dict(line)
-        with (self.folder / CURVE).open("a") as file:
+        with open_own(self.folder / CURVE, "a") as file:
             file.write(self.curve[-1] + "\n")
 
     def keep(self, curve: list[str]) -> None:
@@ -104,7 +105,8 @@ def write_json(path: Path, value: Any, *, sync: bool = True) -> None:
 def write_text(path: Path, text: str, *, sync: bool = True) -> None:
     """Replace a file of a record; with `sync` a loss of power leaves the old or the new one too."""
     scratch = path.with_name(f".{path.name}.tmp")  # one name: a record has one owner
-    with scratch.open("w") as file:
+    scratch.unlink(missing_ok=True)  # of a process that died, or of somebody else
+    with open_own(scratch, "x") as file:
         file.write(text)
         if sync:
             file.flush()
@@ -116,7 +118,7 @@ def write_text(path: Path, text: str, *, sync: bool = True) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
+        return json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
 

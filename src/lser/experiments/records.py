@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lser.experiments.owner import owned
+from lser.opening import open_plain, read_text
 
 EXPERIMENT, META, CURVE = "experiment.json", "meta.json", "curve.jsonl"
 FINAL, TIMES = "final.json", "times.json"
@@ -197,7 +198,7 @@ def _unpack(path: Path) -> list[Record]:
     found: list[Record] = []
     left = MOST_PACKED
     try:
-        with gzip.open(path) as file:
+        with open_plain(path) as packed, gzip.open(packed) as file:
             while line := file.readline(min(MOST_BYTES, left) + 1):
                 left -= len(line)
                 if len(line) > MOST_BYTES or left < 0 or len(found) >= MOST_RECORDS:
@@ -259,7 +260,7 @@ def _check_scores(record: Record, line: Any, names: tuple[str, ...]) -> None:
 def _read(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
-    value = _json(path, path.read_text)
+    value = _json(path, lambda: read_text(path))
     if not isinstance(value, dict):
         raise ValueError(f"path={str(path)!r} holds no JSON object")
     return value
@@ -275,7 +276,7 @@ def _read_lines(path: Path) -> list[dict[str, float]]:
 
 
 def _whole_lines(path: Path) -> list[str]:
-    return [line for line in path.read_text().split("\n")[:-1] if line]
+    return [line for line in read_text(path).split("\n")[:-1] if line]
 
 
 def _json(path: Path, text: Callable[[], str]) -> Any:

@@ -19,6 +19,9 @@ from typing import Any, NamedTuple, Protocol
 from lser.checks import check_count
 from lser.experiments import progress, records
 from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
+from lser.experiments.owner import Taken
+
+TAKEN = 75  # exit code of a job whose record another process writes (sysexits: try again later)
 
 
 class Job(NamedTuple):
@@ -56,7 +59,10 @@ def work(job: Job) -> None:
     torch.set_num_threads(1)
     folder = Path(job.folder)
     watch = progress.ProgressFile(folder)
-    run(from_json(dict(job.experiment)), folder, watch=watch, command=job.command)
+    try:
+        run(from_json(dict(job.experiment)), folder, watch=watch, command=job.command)
+    except Taken:
+        raise SystemExit(TAKEN) from None
 
 
 def end_with_parent() -> None:
@@ -129,6 +135,8 @@ class Processes:
 
 def killed_by(code: int | None) -> str:
     """The signal that ended a process, in words; nothing for one that ended by itself."""
+    if code == TAKEN:
+        return "another process writes this record: nothing was done here"
     if code is None or code >= 0:
         return ""
     number = -code

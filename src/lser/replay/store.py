@@ -9,7 +9,15 @@ from typing import Any, Literal, NoReturn, Self, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.checks import as_flags, as_floats, check_choice, check_count, plain_flags, plain_floats
+from lser.checks import (
+    as_flags,
+    as_floats,
+    check_choice,
+    check_count,
+    check_size,
+    plain_flags,
+    plain_floats,
+)
 from lser.files import State
 from lser.replay.mapped import map_rows
 from lser.replay.rows import (
@@ -57,9 +65,9 @@ class Store:
         path: str | Path | None = None,
         reopen: bool = False,
     ) -> None:
-        self.capacity = check_count("capacity", capacity)
-        self.observation_dim = check_count("observation_dim", observation_dim)
-        self.action_dim = check_count("action_dim", action_dim)
+        self.capacity = check_size("capacity", capacity, most=2**38)
+        self.observation_dim = check_size("observation_dim", observation_dim)
+        self.action_dim = check_size("action_dim", action_dim)
         self.storage = check_choice("storage", storage, ("memory", "memmap", "none"))
         self.layout = Layout.of(self.observation_dim, self.action_dim)
         # (capacity, width)

@@ -106,7 +106,7 @@ def test_one_e2lsh_function_collides_as_datar_says():
         (lambda: SimHash(3, seed=-1), "seed must be >= 0"),
         (lambda: SimHash(3, features="scaled"), "features must be one of"),
         (lambda: SimHash(3, warmup=0), "warmup must be >= 1"),
-        (lambda: E2LSH(3, width=0), "width must be positive and finite, got 0"),
+        (lambda: E2LSH(3, width=0), "width must be finite and >= 1e-30, got 0"),
         (lambda: E2LSH(3, norm=3), "norm must be from 1 to 2, got 3"),
         (lambda: E2LSH(3, functions=33), "functions must be from 1 to 32"),
         (lambda: SimHash(3).encode(np.zeros((2, 4))), r"observations has shape \(2, 4\)"),

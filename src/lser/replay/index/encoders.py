@@ -5,7 +5,14 @@ from typing import Literal, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lser.checks import check_choice, check_count, check_shape, plain_floats
+from lser.checks import (
+    check_choice,
+    check_count,
+    check_number,
+    check_shape,
+    check_size,
+    plain_floats,
+)
 from lser.compiled import UInt32
 from lser.files import State
 from lser.replay.index.hashing import TOGETHER, project_all, sign_codes
@@ -69,7 +76,7 @@ class SimHash:
         features: Features = "raw",
         warmup: int = 10_000,
     ) -> None:
-        self.observation_dim = check_count("observation_dim", observation_dim)
+        self.observation_dim = check_size("observation_dim", observation_dim)
         self.bits = check_count("bits", bits, high=32)
         self.features = check_choice("features", features, FEATURES)
         self.warmup = check_count("warmup", warmup)
@@ -194,11 +201,9 @@ class E2LSH:
         norm: Literal[1, 2] = 2,
         seed: int = 0,
     ) -> None:
-        self.observation_dim = check_count("observation_dim", observation_dim)
+        self.observation_dim = check_size("observation_dim", observation_dim)
         self.functions = check_count("functions", functions, high=32)
-        self.width = float(width)
-        if not 0 < self.width < np.inf:
-            raise ValueError(f"width must be positive and finite, got {width}")
+        self.width = check_number("width", width, low=1e-30)
         self.norm = check_count("norm", norm, high=2)
         rng = np.random.default_rng((check_count("seed", seed, low=0), 1))
         draw = rng.standard_normal if self.norm == 2 else rng.standard_cauchy

@@ -23,6 +23,18 @@ def encoder_for(p: LocalityParams, observation_dim: int, seed: int) -> Encoder:
     return ShuffledCode(hashed, seed=seed) if p.codes == "shuffled" else hashed
 
 
+def check_encoder(encoder: Any, observation_dim: int) -> None:
+    """Refuse what is no encoder, or one of other observations: it would read beyond the rows."""
+    parts = ("blind", "frozen", "encode_rows", "observe", "state")
+    if isinstance(encoder, type) or not all(hasattr(encoder, part) for part in parts):
+        raise ValueError(f"encoder must be an Encoder such as SimHash(...), got {encoder!r}")
+    reads = getattr(getattr(encoder, "hashed", encoder), "observation_dim", observation_dim)
+    if reads != observation_dim:
+        raise ValueError(
+            f"encoder has observation_dim={reads}, the memory has observation_dim={observation_dim}"
+        )
+
+
 def rules_for(p: LocalityParams) -> Rules:
     """What the index reads of the settings."""
     return Rules(

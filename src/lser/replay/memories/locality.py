@@ -20,7 +20,7 @@ from lser.replay.index.controls import ConstantCode, RandomCode, ShuffledCode
 from lser.replay.index.drawing import ANY_CODE
 from lser.replay.index.encoders import Encoder, SimHash
 from lser.replay.index.index import BucketIndex, Newcomers
-from lser.replay.memories.codes import ENCODERS, encoder_for, rules_for
+from lser.replay.memories.codes import ENCODERS, check_encoder, encoder_for, rules_for
 from lser.replay.memories.params import DISCOUNT, LocalityParams
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sessions import Returns, stream_labels
@@ -113,6 +113,7 @@ class LocalityReplay(Memory):
     def _use(self, index: BucketIndex) -> None:
         """Take an index, and let it hash by itself where it can."""
         assert self.encoder is not None
+        check_encoder(self.encoder, self.store.observation_dim)
         self._hashed = isinstance(self.encoder, SimHash)
         self._direct = self._hashed and self.encoder.frozen and self._returns is None
         anybody = self.encoder.blind and not isinstance(self.encoder, ShuffledCode)

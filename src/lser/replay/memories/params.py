@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, Self
 
+import numpy as np
+
 from lser.checks import check_choice, check_count, check_fraction, check_number
 from lser.params import MemoryParams
 
@@ -51,6 +53,7 @@ class LocalityParams(MemoryParams):
     """SimHash, one bucket for everything, uniformly random codes, or SimHash of somebody else."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_count("bits", self.bits, high=32)
         check_fraction("greedy", self.greedy)
         check_choice("greedy_per", self.greedy_per, ("batch", "item"))
@@ -90,6 +93,7 @@ class PrioritizedParams(MemoryParams):
     """Added to |TD error|, so that nothing is lost for good."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("alpha", self.alpha, low=0.0)
         check_fraction("beta", self.beta)
         check_count("anneal", ANNEAL if self.anneal is None else self.anneal)
@@ -128,6 +132,7 @@ class DynamicParams(MemoryParams):
     """Sessions after which a zone takes one from the pool."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("alpha", self.alpha, low=0.0)
         check_fraction("beta", self.beta)
         check_number("offset", self.offset, low=0.0, above=True)
@@ -149,7 +154,8 @@ class AttentiveParams(MemoryParams):
     """What is compared."""
 
     def __post_init__(self) -> None:
-        check_number("candidates", self.candidates, low=1.0)
+        super().__post_init__()
+        check_number("candidates", self.candidates, low=1.0, high=1e6)
         check_count("anneal", ANNEAL if self.anneal is None else self.anneal)
         check_choice("features", self.features, ("standardised", "raw"))
 
@@ -176,9 +182,10 @@ class SelectiveParams(MemoryParams):
     """Long-term transitions compared with one that leaves, for strategy="coverage"."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("strategy", self.strategy, STRATEGIES)
         check_fraction("discount", DISCOUNT if self.discount is None else self.discount)
-        check_number("radius", self.radius, low=0.0, above=True)
+        check_number("radius", self.radius, low=0.0, high=1e9, above=True)
         check_count("probes", self.probes)
 
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
@@ -200,11 +207,12 @@ class HindsightParams(MemoryParams):
     """No goals: half of a batch has reward above zero, half has not."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_goals(GOALS if self.goals is None else self.goals)
         if self.goals is not None:
             object.__setattr__(self, "goals", tuple(float(goal) for goal in self.goals))
         if self.goal_scale is not None:
-            check_number("goal_scale", self.goal_scale, low=0.0, above=True)
+            check_number("goal_scale", self.goal_scale, low=1e-9, high=1e9)
         check_fraction("ratio", self.ratio)
 
     def for_run(self, updates: int, discount: float, goals: tuple[float, ...]) -> Self:
@@ -214,7 +222,9 @@ class HindsightParams(MemoryParams):
 
 def check_goals(goals: Sequence[float]) -> tuple[float, ...]:
     """Goals that rise, or ValueError."""
-    values = tuple(check_number("goals", goal) for goal in goals)
+    if isinstance(goals, str | bytes) or not np.iterable(goals):
+        raise ValueError(f"goals must be numbers that rise, got {goals!r}")
+    values = tuple(check_number("goals", goal, low=-1e9, high=1e9) for goal in goals)
     rising = all(low < high for low, high in pairwise(values))
     if not values or not rising or not any(values):
         raise ValueError(f"goals must rise from one to the next and not be only 0, got {goals!r}")

@@ -18,6 +18,8 @@ class Params:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not isinstance(self.weights, str | Path | None):
+            raise ValueError(f"weights must be the path of a folder, got {self.weights!r}")
         if self.generated and self.weights is not None:
             raise ValueError(f"generated=True excludes weights={str(self.weights)!r}")
         if self.generated_seed < 0:

@@ -30,6 +30,7 @@ LAYERS = {
 
 
 MOST_BYTES = 4 << 20  # of one file; the largest released one has 0.3 MB
+LARGEST = 1e6  # weight: sums of such numbers stay finite; the released ones are below 100
 MOST_WAITS = 10  # timeouts that one file may take in all, however steadily its bytes drip
 
 
@@ -163,8 +164,8 @@ def _read(path: Path, sizes: tuple[int, ...]) -> tuple[Layer, ...]:
             bias = np.asarray(tensors[f"{2 * index}.bias"].numpy(), np.float32)
             if weight.shape != shape or bias.shape != shape[1:]:
                 raise WeightsError(f"layer {index} has shape {weight.shape}, expected {shape}")
-            if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
-                raise WeightsError(f"layer {index} holds numbers that are not finite")
+            if not (np.abs(weight) <= LARGEST).all() or not (np.abs(bias) <= LARGEST).all():
+                raise WeightsError(f"layer {index} holds numbers beyond {LARGEST:g}, or not finite")
             layers.append(Layer(weight, bias))
     except Exception as error:  # whatever a damaged file makes the reader raise
         raise WeightsError(f"{path} does not hold VirtualTaobao weights: {error}") from error
