@@ -107,6 +107,18 @@ def test_a_process_ends_with_its_parent(monkeypatch):
     mine.close()
 
 
+def test_a_worker_that_is_stopped_says_nothing_and_leaves_its_record(tmp_path, monkeypatch):
+    """Its parent may be gone, and its terminal somebody else's by then."""
+
+    def stopped(*_, **__):
+        raise Interrupted
+
+    monkeypatch.setattr("lser.experiments.run.run", stopped)
+    with pytest.raises(SystemExit) as ended:
+        work(job_for(tiny(), tmp_path, ""))
+    assert ended.value.code == 1
+
+
 class Process:
     """A process that ends at once, with the code its job's command says."""
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from lser.cli.display import left, stdout
 from lser.cli.engines import Engine, Place
 from lser.cli.jobs import run_jobs
 from lser.experiments import records
-from lser.experiments.experiment import from_json
+from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
 from lser.experiments.ready import sizes
@@ -152,7 +153,7 @@ def _estimate(work: float, jobs: list[Job], workers: int, place: Place) -> str:
     if place.stacks:
         return f"about {work:,.0f} updates; how fast fleets are depends on the device"
     seconds = work / UPDATES_PER_SECOND / workers
-    largest = max(map(_bytes, {job.experiment["simulator"]["name"]: job for job in jobs}.values()))
+    largest = _largest([from_json(dict(job.experiment)) for job in jobs])
     return (
         f"about {left(seconds).removesuffix(' left')} (h:mm:ss or m:ss) on "
         f"{count(workers, 'worker')} at {UPDATES_PER_SECOND} updates/s each; at most "
@@ -160,9 +161,15 @@ def _estimate(work: float, jobs: list[Job], workers: int, place: Place) -> str:
     )
 
 
-def _bytes(job: Job) -> int:
-    experiment = from_json(dict(job.experiment))
+def _largest(runs: Sequence[Experiment]) -> int:
+    """Bytes of the largest memory among them."""
+    worlds = {repr(run.simulator): run for run in runs}
+    widths = {world: _widths(run) for world, run in worlds.items()}
+    return max(replay_bytes(r.capacity, *widths[repr(r.simulator)], r.memory) for r in runs)
+
+
+def _widths(run: Experiment) -> tuple[int, int]:
     try:
-        return replay_bytes(experiment.capacity, *sizes(experiment))
+        return sizes(run)
     except WeightsError:  # a plan needs no weights: VirtualTaobao's sizes are known
-        return replay_bytes(experiment.capacity, 91, 27)
+        return 91, 27

@@ -54,7 +54,7 @@ def work(job: Job) -> None:
     end_with_parent()
     import torch  # here: the parent plans and watches without it
 
-    from lser.experiments.run import run
+    from lser.experiments.run import Interrupted, run
 
     torch.set_num_threads(1)
     folder = Path(job.folder)
@@ -63,6 +63,8 @@ def work(job: Job) -> None:
         run(from_json(dict(job.experiment)), folder, watch=watch, command=job.command)
     except Taken:
         raise SystemExit(TAKEN) from None
+    except Interrupted:  # its record says so, and where it stood
+        raise SystemExit(1) from None
 
 
 def end_with_parent() -> None:
