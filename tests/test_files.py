@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from traffic import block_of
 
-from lser import files
+from lser import files, locks
 from lser.files import State
 from lser.replay import LocalityReplay, UniformReplay, load_replay
 
@@ -204,3 +204,31 @@ def test_a_synced_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypa
     files.save(tmp_path / "file", "thing", State({}, {}), sync=True)
     assert calls == ["fsync", "replace", "fsync"] if os.name == "posix" else ["fsync", "replace"]
     assert files.load(tmp_path / "file")[0] == "thing"
+
+
+@pytest.mark.skipif(not locks.AVAILABLE, reason="needs locks on files")
+@pytest.mark.parametrize("moment", ["before it is locked", "before it gets its name"])
+def test_two_processes_may_save_into_one_file(tmp_path, monkeypatch, moment):
+    """What another process sweeps away before it saves is never a file under way."""
+    path, swept = tmp_path / "memory.lser", []
+    lock, replace = locks.try_lock, os.replace
+
+    def sweeping(real):
+        def call(*arguments, **more):
+            if not swept:
+                swept.append(1)
+                with monkeypatch.context() as other:
+                    other.setattr(locks, "try_lock", lock)
+                    files.sweep(tmp_path)
+            return real(*arguments, **more)
+
+        return call
+
+    if moment == "before it is locked":
+        monkeypatch.setattr(locks, "try_lock", sweeping(lock))
+    else:
+        monkeypatch.setattr(os, "replace", sweeping(replace))
+    files.save(path, "uniform", files.State({"a": 1}, {}))
+    assert swept
+    assert files.load(path)[1].config == {"a": 1}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["memory.lser"]

@@ -20,19 +20,25 @@ def build():
         return module
 
 
-def test_the_readmes_quote_the_results_files(build):
-    for path, text in build.readmes().items():
+@pytest.fixture(scope="module")
+def readmes(build):
+    """The READMEs as they should be, written once: it takes seconds."""
+    return build.readmes()
+
+
+def test_the_readmes_quote_the_results_files(readmes):
+    for path, text in readmes.items():
         assert path.read_text() == text, f"{path.name} is stale: run python results/build.py"
 
 
-def test_a_changed_number_would_be_noticed(build):
-    front = next(iter(build.readmes().values()))
+def test_a_changed_number_would_be_noticed(build, readmes):
+    front = next(iter(readmes.values()))
     changed = build.with_block(front, "results", "LSER is always best.")
     assert changed != front
 
 
-def test_every_picture_of_the_readme_exists(build):
-    for path, text in build.readmes().items():
+def test_every_picture_of_the_readme_exists(readmes):
+    for path, text in readmes.items():
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
             assert (path.parent / target).is_file(), target
 
@@ -51,8 +57,8 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
     assert all(int(first) > max(used) for _, first in rows)
 
 
-def test_what_was_seen_before_is_listed(build):
-    text = build.readmes()[build.RESULTS / "README.md"]
+def test_what_was_seen_before_is_listed(build, readmes):
+    text = readmes[build.RESULTS / "README.md"]
     for commit in ("7e60a29", "aacbab0", "4a9aa45", "a133c47"):
         assert commit in text
 
@@ -101,13 +107,13 @@ def test_locality_pays_where_all_controls_are_beaten_and_costs_where_one_is_not(
     assert list(locality.verdicts().values()) == ["pays", "costs", "open", "costs"]
 
 
-def test_what_was_lost_is_said(build):
-    text = build.readmes()[build.RESULTS / "README.md"]
+def test_what_was_lost_is_said(build, readmes):
+    text = readmes[build.RESULTS / "README.md"]
     assert "paper regime (A), masked, seeds 100 to 109" in text
 
 
-def test_no_table_of_the_readmes_has_a_number_that_is_none(build):
-    for path, text in build.readmes().items():
+def test_no_table_of_the_readmes_has_a_number_that_is_none(readmes):
+    for path, text in readmes.items():
         assert not re.search(r"\bnan\b", text), path
 
 

@@ -85,26 +85,42 @@ def save(path: str | Path, kind: str, state: State, *, sync: bool = False) -> No
     header = json.dumps({"kind": kind, "config": state.config, "arrays": listing}).encode()
     prefix = _PREFIX.pack(MAGIC, VERSION, len(header), zlib.crc32(header))
     sweep(path.parent, path.name)
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    scratch = path
     try:
-        with scratch.open("xb") as file:
-            with suppress(OSError):  # a file system without locks
-                locks.try_lock(file)
+        scratch, file = _own_scratch(path)
+        with file:
             _write(file, prefix + header, arrays)
             with suppress(OSError, AttributeError):  # not on Windows
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))  # as the earlier file
+            file.flush()
             if sync:
-                file.flush()
                 os.fsync(file.fileno())
-        os.replace(scratch, path)
+            if locks.AVAILABLE:  # while it is locked: a sweep would take it for litter
+                os.replace(scratch, path)
+        if not locks.AVAILABLE:
+            os.replace(scratch, path)
         if sync:
             sync_folder(path.parent)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise type(error)(error.errno, error.strerror, str(asked)) from None
-    except BaseException:
-        scratch.unlink(missing_ok=True)
+    except BaseException as error:
+        if scratch != path:
+            scratch.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise type(error)(error.errno, error.strerror, str(asked)) from None
         raise
+
+
+def _own_scratch(path: Path) -> tuple[Path, BufferedWriter]:
+    """A new hidden file beside `path`, locked before anybody could sweep it away."""
+    while True:
+        scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        file = scratch.open("xb")
+        try:
+            if locks.try_lock(file) and scratch.exists():
+                return scratch, file
+        except OSError:  # a file system without locks
+            return scratch, file
+        file.close()
+        scratch.unlink(missing_ok=True)
 
 
 def _write(file: BufferedWriter, header: bytes, arrays: dict[str, NDArray[np.generic]]) -> None:

@@ -172,3 +172,16 @@ def test_watching_shows_the_critic_s_values_and_marks_those_that_cannot_be():
     assert "red" in str(shown.style)
     assert "red" not in str(values_of({**line, "value_replayed_largest": 95.0}).style)
     assert values_of({}) is None
+
+
+def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path, capsys, monkeypatch):
+    log = {
+        "observation": np.zeros((4000, 9)),
+        "action": np.zeros((4000, 1)),
+        "reward": np.zeros(4000),
+    }
+    np.savez_compressed(tmp_path / "x.npz", **log)
+    monkeypatch.setattr("lser.cli.inspect.available_bytes", lambda: 100_000)
+    assert (tmp_path / "x.npz").stat().st_size < 10_000
+    assert main(["inspect", str(tmp_path / "x.npz")]) == 2
+    assert "GiB of memory when it is opened" in " ".join(capsys.readouterr().err.split())

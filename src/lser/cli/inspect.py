@@ -12,7 +12,9 @@ from rich.table import Table
 from lser.checks import check_count
 from lser.cli.display import stdout
 from lser.cli.json_text import json_text
+from lser.experiments.preflight import available_bytes
 from lser.files import taken_from
+from lser.opening import open_plain
 from lser.types import Float32
 
 
@@ -97,10 +99,18 @@ def read(path: Path) -> Log:
 
 def _arrays(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file, np.load(file) as arrays:
+        with open_plain(path) as file, np.load(file) as arrays:
+            _check_room(path, arrays)
             return dict(arrays)
     except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no .npz of arrays: {error}") from None
+
+
+def _check_room(path: Path, arrays: Any) -> None:
+    """Refuse an archive of which a little unpacks to more than there is memory for."""
+    size = sum(entry.file_size for entry in arrays.zip.infolist())
+    if size > available_bytes():
+        raise MemoryError(f"{path} takes {size / 2**30:,.1f} GiB of memory when it is opened")
 
 
 def _held(replay: Any) -> Log:
