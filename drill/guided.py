@@ -7,7 +7,9 @@ input stays in the folder of --out, and ``python -m drill.guided TARGET INPUT...
 The first half hour had 96,822 executions (files 44,021, records 12,201, packed records 20,236,
 commands 20,364) on one busy core, and no finding. These commands were refused for the most part
 before they read anything; over a real run folder (`drill.commands`) the first inputs found agents
-and checkpoints of another kind that ended in tracebacks, and 2,607 executions found no more.
+and checkpoints of another kind that ended in tracebacks, and 2,607 executions found no more. With
+mutations of whole words out of the commands' help: commands 11,505, files 5,741, records 8,137,
+packed records 5,730, in twenty minutes of a busy core, and no finding.
 """
 
 import argparse
