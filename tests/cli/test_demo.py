@@ -57,3 +57,11 @@ def test_what_the_memory_adds_is_said_as_it_is():
     assert "lowest run 0.320" in second
     assert "nothing that these runs could show" in third
     assert "nothing" not in verdict(records(0.36, 0.32))[2]
+
+
+def test_a_bandit_without_a_click_is_said_to_have_none():
+    found = records(0.32, 0.32)
+    for one in found:
+        if one.label == EARNS[1]:
+            one.final["learning_metric"] = 0.0
+    assert "(not one click there) times the CTR of those tuned to earn" in verdict(found)[1]

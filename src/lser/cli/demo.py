@@ -139,8 +139,9 @@ def verdict(found: Sequence[Record]) -> list[str]:
 
 
 def _times(scores: dict[str, dict[int, float]], arms: Sequence[str]) -> str:
-    ours = _mean(scores[OURS])
-    return " and ".join(f"{ours / _mean(scores[arm]):.2f}" for arm in arms) + " times"
+    ours, theirs = _mean(scores[OURS]), [_mean(scores[arm]) for arm in arms]
+    ratios = [f"{ours / one:.2f}" if one else "(not one click there)" for one in theirs]
+    return " and ".join(ratios) + " times"
 
 
 def _added(scores: dict[str, dict[int, float]]) -> str:
