@@ -158,8 +158,10 @@ def delayed(build):
 
 
 def test_the_primary_test_of_delayed_effects_pairs_equal_seeds(delayed):
-    ours, theirs = (delayed.trained(arm) for arm in (delayed.BY_RETURN, delayed.BY_REWARD))
-    assert ours.keys() == theirs.keys()
+    ours, theirs = (
+        delayed.new(delayed.trained(arm)) for arm in (delayed.BY_RETURN, delayed.BY_REWARD)
+    )
+    assert ours.keys() == theirs.keys() == set(range(106, 120))
     gaps = [ours[seed] - theirs[seed] for seed in ours]
     assert delayed.primary().mean.estimate == pytest.approx(sum(gaps) / len(gaps))
     assert delayed.primary().seeds == len(gaps)
