@@ -185,7 +185,7 @@ def readmes() -> dict[Path, str]:
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),
-        plan: with_block(outcomes, "outcome_n", lead.reading()),
+        plan: with_block(outcomes, "outcome_p", lead.reading()),
     }
 
 

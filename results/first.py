@@ -135,7 +135,7 @@ def later() -> str:
         f"order of reward {ends[1]:.2f}, {_signed(found.mean)}; uniform replay {ends[2]:.2f}, "
         f"linear bandits {ends[3]:.2f}, random documents {known.random.score:.2f}, the best "
         f"constant {known.constant.score:.2f}, the optimum {known.best.score:.2f}. "
-        f"**As patience and drift grow** (N, {least.seeds} seeds) the recommender {kept} its lead "
+        f"**As patience and drift grow** (P, {least.seeds} seeds) the recommender {kept} its lead "
         f"over the linear bandit tuned to earn: {times(least.times)} to {times(most.times)} times "
         "its CTR while learning, over five dials."
     )
