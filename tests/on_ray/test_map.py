@@ -105,12 +105,14 @@ def test_a_run_whose_worker_dies_is_tried_again_but_not_for_ever(three, limit, t
 
 
 SCRIPT = """
+import signal
 import sys
 from pathlib import Path
 from test_map import small
 from lser.cli.jobs import run_jobs
 from lser.experiments.study import job_for
 from lser.ray import RayRuns
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
 jobs = [job_for(small(seed=s, sessions=100_000), Path(sys.argv[2]), "") for s in range(4)]
 try:
     sys.exit(run_jobs(jobs, RayRuns(sys.argv[1], workers=2)))
