@@ -1,8 +1,8 @@
 """Does the recommender keep its lead as patience and drift grow: P in plan.md.
 
 ``python results/lead.py run FOLDER`` makes the runs, one after another, and goes on where it
-stood; ``python results/lead.py pack FOLDER`` writes ``lead_bounded.jsonl.gz``; without arguments it prints
-every figure from there. N, the same with the click model of L, is in ``lead.jsonl.gz``.
+stood; ``python results/lead.py pack FOLDER`` writes ``lead_bounded.jsonl.gz``; without arguments it
+prints every figure from there. N, the same with the click model of L, is in ``lead.jsonl.gz``.
 """
 
 import json
