@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from campaign import carry_out
 from committed import RESULTS
 
 from lser.experiments import records
 from lser.experiments.studies import ScoreScale, plan, scale_of
-from lser.experiments.study import Here, Job, finished, job_for
+from lser.experiments.study import Job, job_for
 from lser.report.stats import (
     Interval,
     area_under_curve,
@@ -205,13 +206,8 @@ def block() -> str:
 def main(words: list[str]) -> None:
     """Run, pack, or print every figure."""
     if words:
-        todo = jobs(Path(words[1]))
-        if words[0] == "run":
-            for done in Here().run([j for j in todo if not finished(j)], started=lambda _: None):
-                print(done.ok, done.job.folder, flush=True)
-        else:
-            kept = [run for arm in runs().values() for run in arm.values() if run.seed < NEW]
-            records.pack([*kept, *(records.load(j.folder) for j in todo if finished(j))], FILE)
+        kept = [run for arm in runs().values() for run in arm.values() if run.seed < NEW]
+        carry_out(words[0], jobs(Path(words[1])), FILE, kept)
         return
     print(reading(), table(), sep="\n\n")
 

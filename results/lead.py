@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from campaign import carry_out
 from committed import RESULTS
 
 from lser.cli.demo import EARNS, ENDS, OURS, SAME, STATE_DEPENDENCE, cells
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
-from lser.experiments.study import Here, finished, job_for
+from lser.experiments.study import job_for
 from lser.report.stats import Interval, holm, mean_t, paired_difference, paired_p
 
 FIRST_SEED, SEEDS, WORLDS, SESSIONS = 610, 4, 3, 1_000
@@ -240,11 +241,7 @@ def main(words: list[str]) -> None:
     if words:
         verb, folder = words[0], Path(words[1])
         jobs = [job_for(run, folder, "python results/lead.py run FOLDER") for run in runs()]
-        if verb == "run":
-            for done in Here().run([j for j in jobs if not finished(j)], started=lambda _: None):
-                print(done.ok, done.job.folder, flush=True)
-        else:
-            records.pack([records.load(job.folder) for job in jobs if finished(job)], FILE)
+        carry_out(verb, jobs, FILE)
         return
     for dial, (found, p) in primary().items():
         print(f"{dial.words}: {times(found.times)}, p = {found.p:.2g}, Holm {p:.2g}")

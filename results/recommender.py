@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from campaign import carry_out
 from committed import RESULTS
 from demo import Demo, added, demo, figures
 
 from lser.cli.demo import EARNS, ENDS, OURS, SAME, cells
-from lser.experiments import records
 from lser.experiments.experiment import Experiment
-from lser.experiments.study import Here, finished, job_for
+from lser.experiments.study import job_for
 from lser.report.stats import Interval, holm, mean_t, paired_difference
 from lser.report.style import interval
 
@@ -96,11 +96,7 @@ def main(words: list[str]) -> None:
         worlds = tuple(map(int, words[2:])) or tuple(SEEDS)
         command = "python results/recommender.py run FOLDER"
         jobs = [job_for(run, folder, command) for run in runs(worlds)]
-        if verb == "run":
-            for done in Here().run([j for j in jobs if not finished(j)], started=lambda _: None):
-                print(done.ok, done.job.folder, flush=True)
-        else:
-            records.pack([records.load(job.folder) for job in jobs if finished(job)], FILE)
+        carry_out(verb, jobs, FILE)
         return
     figures(found())
     for arm in (*ENDS, *EARNS):

@@ -44,11 +44,12 @@ class Nearest:
         """Index the catalogue as it is; searches go on meanwhile."""
         with self._items.lock:
             rows = np.flatnonzero(self._items.live)
-            vectors = self._items.vectors[rows]
+            everything = self._items.vectors
+            vectors = everything[rows]
             self._meanwhile = set()
         cells = Cells(vectors, rows, probes=PROBES)
+        cells.search(vectors[0], 1, everything)  # compiled here: no visitor waits for it
         with self._items.lock:
-            cells.search(vectors[0], 1, self._items.vectors)  # compiled here, not for a visitor
             self._cells, self._changed, self._meanwhile = cells, self._meanwhile, None
 
     def search(self, direction: Float32, count: int, mask: Bool | None = None) -> Found:

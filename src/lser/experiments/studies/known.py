@@ -1,5 +1,7 @@
 """The studies there are: every figure and table of the paper, and the questions it leaves open."""
 
+from dataclasses import replace
+
 from lser.experiments.studies.spec import Axis, StudySpec
 
 _CELLS = "lser.experiments.studies.cells"
@@ -231,39 +233,43 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "plan": _PLAN,
 }
 # What is drawn and has no cells here: ``lser compare`` and ``lser demo`` make their own.
+_DEMO = StudySpec(
+    "demo",
+    "Demo",
+    "Does this recommender beat a linear bandit, and what does its memory add?",
+    compared=("memory", "agent", "updates_per_step"),
+    reference="exploring bandit",
+    headline=False,
+)
+_LEAD = StudySpec(
+    "lead",
+    "The lead as patience and drift grow",
+    "Does this recommender keep its lead over a linear bandit?",
+    compared=("memory", "agent", "updates_per_step"),
+    panel_by=(
+        Axis("simulator.patience", "patience {:g}"),
+        Axis("simulator.drift", "drift {:g}"),
+    ),
+    reference="earning bandit",
+    headline=False,
+    worlds=3,
+)
 _DRAWN = {
-    "compare": StudySpec(
-        "compare", "Compared", "Which of these is the better one?", compared=("memory", "agent")
-    ),
-    "demo": StudySpec(
-        "demo",
-        "Demo",
-        "Does this recommender beat a linear bandit, and what does its memory add?",
-        compared=("memory", "agent", "updates_per_step"),
-        reference="exploring bandit",
-        headline=False,
-    ),
-    "recommender": StudySpec(
-        "recommender",
-        "The demo with tastes of bounded length",
-        "Does this recommender beat a linear bandit tuned for the end?",
-        compared=("memory", "agent", "updates_per_step"),
-        reference="exploring bandit",
-        headline=False,
-    ),
-    "lead": StudySpec(
-        "lead",
-        "The lead as patience and drift grow",
-        "Does this recommender keep its lead over a linear bandit?",
-        compared=("memory", "agent", "updates_per_step"),
-        panel_by=(
-            Axis("simulator.patience", "patience {:g}"),
-            Axis("simulator.drift", "drift {:g}"),
+    spec.name: spec
+    for spec in (
+        StudySpec(
+            "compare", "Compared", "Which of these is the better one?", compared=("memory", "agent")
         ),
-        reference="earning bandit",
-        headline=False,
-        worlds=3,
-    ),
+        _DEMO,
+        replace(
+            _DEMO,
+            name="recommender",
+            title="The demo with tastes of bounded length",
+            question="Does this recommender beat a linear bandit tuned for the end?",
+        ),
+        _LEAD,
+        replace(_LEAD, name="lead-bounded", title=f"{_LEAD.title}, tastes of bounded length"),
+    )
 }
 
 
