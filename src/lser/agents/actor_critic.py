@@ -15,7 +15,7 @@ from lser import files
 from lser.agents.bounds import Box, action_bounds, checked_observation
 from lser.agents.kernels import PLAIN, STACKED
 from lser.agents.learner import Learner, Member
-from lser.agents.minibatch import HostBatches, Minibatch, minibatch
+from lser.agents.minibatch import HostBatches, Minibatch, minibatch, plan_numbers
 from lser.agents.noise import Noise, WeightNoise
 from lser.agents.normaliser import Normaliser
 from lser.agents.params import ActorCriticParams, NoisyParams
@@ -158,9 +158,10 @@ class ActorCritic:
 
     def _learn_on_device(self, host: HostBatches, data: Minibatch) -> Learned:
         learner = self.learner
-        plan = learner.plan(np.ones(1, np.bool_), host.rewards)
-        learner.set_control(torch.from_numpy(plan.numbers).to(self.device))
-        data = minibatch(host.shape, host.buffer.to(self.device))
+        plan = learner.plan(np.ones(1, np.bool_), host.rewards, host.numbers)
+        buffer = host.buffer.to(self.device)
+        learner.set_control(plan_numbers(host.shape, buffer))
+        data = minibatch(host.shape, buffer)
         found = learner.update(data, actor=plan.actor, diagnose=plan.diagnose)
         values = None if found.values is None else found.values[0]
         return self._learned(float(found.critic_loss), found.errors[0].cpu().numpy(), values)

@@ -25,7 +25,7 @@ class Adam:
         """Keep the two arrays (.., P); `step` reads the second and writes the first."""
         self._rates = np.array(rates, np.float64)
         self._rate = float(rates[0])
-        self.steps = [0] * len(rates)
+        self.steps = np.zeros(len(rates), np.int64)
         self.mean = torch.zeros_like(parameters)
         self.square = torch.zeros_like(parameters)
         self._stacked = parameters.ndim == 2
@@ -35,18 +35,18 @@ class Adam:
 
     def step(self) -> None:
         """One step of a single agent along the bias-corrected moments."""
-        steps = self.steps[0] = self.steps[0] + 1
+        self.steps[0] += 1
+        steps = int(self.steps[0])
         rate = self._rate / (1 - 0.9**steps)
         correction = (1 - 0.999**steps) ** -0.5
         self._step(*self._operands, np.float32(rate), np.float32(correction))
 
-    def plan(self, active: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Count a step of the agents in `active` (G,); rate and correction of each, (2, G)."""
-        counted = np.array(self.steps) + active
-        self.steps = counted.tolist()
-        steps = np.maximum(counted, 1)  # an agent that never stepped must not divide by zero
-        planned = [self._rates / (1 - 0.9**steps), (1 - 0.999**steps) ** -0.5]
-        return np.array(planned, np.float32)
+    def plan(self, active: NDArray[np.bool_], numbers: NDArray[np.float32]) -> None:
+        """Count a step of the agents in `active` (G,); write rate and correction, (2, G)."""
+        self.steps += active
+        steps = np.maximum(self.steps, 1)  # an agent that never stepped must not divide by zero
+        numbers[0] = self._rates / (1 - 0.9**steps)
+        numbers[1] = (1 - 0.999**steps) ** -0.5
 
     def step_stack(self, rate: Tensor, correction: Tensor, active: Tensor) -> None:
         """One planned step of the agents with 1 in `active`; all three are (G, 1)."""
@@ -56,7 +56,7 @@ class Adam:
         """Both moments and the number of steps of one agent."""
         moments = [m[slot] if self._stacked else m for m in (self.mean, self.square)]
         mean, square = (moment.cpu().clone() for moment in moments)
-        return {"mean": mean, "square": square, "steps": self.steps[slot]}
+        return {"mean": mean, "square": square, "steps": int(self.steps[slot])}
 
     def load_state_dict(self, state: dict[str, Any], slot: int = 0) -> None:
         """Continue one agent from `state_dict()`."""

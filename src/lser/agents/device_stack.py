@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lser.agents.kernels import STACKED, fused
 from lser.agents.learner import Plan, Update
-from lser.agents.minibatch import BatchShape, HostBatches, minibatch
+from lser.agents.minibatch import BatchShape, HostBatches, minibatch, plan_numbers
 from lser.agents.team import Found, Team
 from lser.types import Bool, Float32, Float64
 
@@ -51,11 +51,10 @@ class DeviceStack:
         self._device_batches = torch.zeros(shape.floats, device=device)
         self._arriving = [torch.zeros_like(self._device_batches) for _ in range(2)]
         self._data = minibatch(shape, self._device_batches)
-        names = len(self.learner.numbers)
-        pin = self._cuda
-        self._host_numbers = [torch.zeros(names, count, pin_memory=pin) for _ in buffers]
-        self._numbers = torch.zeros(names, count, device=device)
+        self._numbers = plan_numbers(shape, self._device_batches)
         self.learner.set_control(self._numbers)
+        self._found: Update | None = None  # of the last launch, on the device
+        pin = self._cuda
         self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
         self._host_loss = torch.zeros(count, pin_memory=pin)
         self._host_values = torch.zeros(count, 6, pin_memory=pin)
@@ -63,9 +62,7 @@ class DeviceStack:
         self._capturing = capture and self._cuda
         self._graphs: dict[tuple[bool, bool], tuple[Any, Update]] = {}
         self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
-        self._done = torch.cuda.Event() if self._cuda else None
         self._copied = [torch.cuda.Event() for _ in buffers] if self._cuda else []
-        self._used = [torch.cuda.Event() for _ in buffers] if self._cuda else []
         self._taken = [torch.cuda.Event() for _ in range(2)] if self._cuda else []
         self._copies = torch.cuda.Stream(device) if self._cuda else None
         self._launched = 0
@@ -76,27 +73,21 @@ class DeviceStack:
 
         The buffer may be filled again once `found` or `choose` of a later call has returned.
         """
-        plan = self.learner.plan(active, self.batches[buffer].rewards)
-        if self._cuda:
-            self._used[buffer].synchronize()  # the last copy of this buffer's numbers
-        self._host_numbers[buffer].numpy()[:] = plan.numbers
+        host = self.batches[buffer]
+        plan = self.learner.plan(active, host.rewards, host.numbers)
         self._bring(buffer)
-        self._numbers.copy_(self._host_numbers[buffer], non_blocking=True)
-        if self._cuda:
-            self._used[buffer].record()
-        update = self._update(plan)
-        self._host_errors.copy_(update.errors, non_blocking=True)
-        self._host_loss.copy_(update.critic_loss, non_blocking=True)
+        self._found = self._update(plan)
         self._looked |= plan.looked
-        if update.values is not None:
-            self._host_values.copy_(update.values, non_blocking=True)
-        if self._done is not None:
-            self._done.record()
+        if self._found.values is not None:
+            self._host_values.copy_(self._found.values, non_blocking=True)
 
     def found(self) -> Found:
-        """Wait for the last update; its result is valid until the next `launch`."""
-        if self._done is not None:
-            self._done.synchronize()
+        """Wait for the last update; its result is valid until the next call."""
+        if self._found is not None:
+            self._host_errors.copy_(self._found.errors, non_blocking=True)
+            self._host_loss.copy_(self._found.critic_loss, non_blocking=True)
+        if self._cuda:
+            torch.cuda.current_stream().synchronize()
         return Found(self._host_errors.numpy(), self._host_loss.numpy())
 
     def take_values(self) -> Float64:
@@ -139,7 +130,6 @@ class DeviceStack:
 
     def _captured(self, work: Callable[[], Update]) -> tuple[Any, Any]:
         """The work as a graph; no agent is active meanwhile, so nothing changes."""
-        numbers = self._numbers.clone()
         batches = self._device_batches.clone()  # an update fills in actions
         self._numbers[:2] = 0
         try:
@@ -147,7 +137,6 @@ class DeviceStack:
         except Exception as error:  # of torch.compile, Triton or CUDA: any kind
             log.warning("an update could not be captured, it runs eagerly: %s", error)
             graph, result = None, None
-        self._numbers.copy_(numbers)
         self._device_batches.copy_(batches)
         return graph, result
 

@@ -48,7 +48,6 @@ class Plan(NamedTuple):
     actor: bool  # whether some agent's actor moves
     diagnose: bool  # whether some agent's values are to be looked at
     looked: Bool  # (G,) whose
-    numbers: Float32  # (names, G), in the order of `Learner.numbers`
 
 
 class Learner(ABC):
@@ -147,12 +146,14 @@ class Learner(ABC):
     def batch_shape(self, rows: int) -> BatchShape:
         """The sizes of an update's batches of `rows` transitions."""
         agents = len(self.members) if self.stacked else None
-        return BatchShape(agents, rows, self.observation_dim, self.action_dim, self.normals)
+        numbers = len(self.numbers) if self.stacked else 0
+        sizes = self.observation_dim, self.action_dim, self.normals, numbers
+        return BatchShape(agents, rows, *sizes)
 
     # --- the host's part of an update -------------------------------------------------------
 
-    def plan(self, active: Bool, rewards: Callable[[int], Float32]) -> Plan:
-        """Count an update of the agents in `active` (G,) and prepare its numbers.
+    def plan(self, active: Bool, rewards: Callable[[int], Float32], numbers: Float32) -> Plan:
+        """Count an update of the agents in `active` (G,) and write its `numbers` (names, G).
 
         `rewards` gives those of one agent's batch, (b,).
         """
@@ -161,21 +162,18 @@ class Learner(ABC):
         for slot in map(int, np.flatnonzero(active & self.bounds.automatic | due)):
             self.bounds.see(slot, rewards(slot))
         moving = active & (self.updates % self._delay == 0)
-        rows = [active, moving, *self.critic_adam.plan(active), *self.actor_adam.plan(moving)]
         if self.bounds.given:
             self._limits = np.array([self.bounds.limits(slot) for slot in range(len(active))]).T
-        numbers = np.array([*rows, *self._limits, *self._more_numbers(active)], np.float32)
-        return Plan(bool(moving.any()), bool(due.any()), due, numbers)
+        numbers[0], numbers[1], numbers[6:8] = active, moving, self._limits
+        self.critic_adam.plan(active, numbers[2:4])
+        self.actor_adam.plan(moving, numbers[4:6])
+        return Plan(bool(moving.any()), bool(due.any()), due)
 
     def set_control(self, numbers: Tensor) -> None:
         """Take the plan's numbers (names, G) on the device as those of the next updates."""
         names = zip(self.numbers, numbers.unsqueeze(-1), strict=True)
         self.control = dict(names)
         self.limits = self.control["low"].unsqueeze(-1), self.control["high"].unsqueeze(-1)
-
-    def _more_numbers(self, active: Bool) -> list[Any]:
-        del active
-        return []
 
     # --- the update -------------------------------------------------------------------------
 

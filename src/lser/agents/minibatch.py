@@ -37,13 +37,15 @@ class BatchShape(NamedTuple):
     observations: int
     actions: int
     normals: int  # arrays of normal draws
+    numbers: int = 0  # of a stack's plan, for each agent
 
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of what lies one after another in a flat buffer."""
         lead = () if self.agents is None else (self.agents,)
         rows, width = self.rows, self.observations + self.actions
         sides = (2, *lead, rows, width)
-        return sides, (3, *lead, rows, 1), (self.normals, *lead, self.actions, rows)
+        normals = (self.normals, *lead, self.actions, rows)
+        return sides, (3, *lead, rows, 1), normals, (self.numbers, *lead)
 
     @property
     def floats(self) -> int:
@@ -55,23 +57,28 @@ def _padded(shape: tuple[int, ...]) -> int:
     return -(-int(np.prod(shape)) // _ALIGN) * _ALIGN
 
 
-def split(shape: BatchShape, buffer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Views of a flat `buffer`: inputs of both sides, scalars, normals."""
+def split(shape: BatchShape, buffer: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Views of a flat `buffer`: inputs of both sides, scalars, normals, the plan's numbers."""
     views, start = [], 0
     for part in shape.parts():
         views.append(buffer[start : start + int(np.prod(part))].view(part))
         start += _padded(part)
-    sides, scalars, normals = views
-    return sides, scalars, normals
+    sides, scalars, normals, numbers = views
+    return sides, scalars, normals, numbers
 
 
 def minibatch(shape: BatchShape, buffer: Tensor) -> Minibatch:
     """A flat buffer as the learner reads it."""
-    sides, scalars, normals = split(shape, buffer)
+    sides, scalars, normals, _ = split(shape, buffer)
     seen = shape.observations
     fields: list[Any] = [*(v for s in sides for v in (s, s[..., :seen], s[..., seen:])), *scalars]
     # normals lie transposed, like the networks' outputs
     return Minibatch._make([*fields, tuple(draw.mT for draw in normals)])
+
+
+def plan_numbers(shape: BatchShape, buffer: Tensor) -> Tensor:
+    """Those of a stack's plan (names, G) in a flat buffer."""
+    return split(shape, buffer)[3]
 
 
 class HostBatches:
@@ -80,8 +87,9 @@ class HostBatches:
     def __init__(self, shape: BatchShape, buffer: Tensor) -> None:
         """Fill `buffer` of `shape.floats` numbers."""
         self.shape, self.buffer = shape, buffer
-        sides, scalars = (view.numpy() for view in split(shape, buffer)[:2])
-        normals = split(shape, buffer)[2]
+        *views, normals, numbers = split(shape, buffer)
+        sides, scalars = (view.numpy() for view in views)
+        self.numbers: Float32 = numbers.numpy()  # (names, G) of a stack's plan
         if shape.agents is None:
             sides, scalars, normals = sides[:, None], scalars[:, None], normals.unsqueeze(1)
         self._normals = list(normals)

@@ -1,6 +1,7 @@
 """Soft actor-critic (Haarnoja et al., 2018) with an automatic temperature."""
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -10,11 +11,11 @@ from torch.nn.functional import softplus
 from lser.agents.actor_critic import ActorCritic
 from lser.agents.adam import Adam
 from lser.agents.kernels import PLAIN, Kernels
-from lser.agents.learner import Learner
+from lser.agents.learner import Learner, Plan
 from lser.agents.minibatch import Minibatch
 from lser.agents.params import SACParams
 from lser.agents.perceptron import as_tensor
-from lser.types import Bool
+from lser.types import Bool, Float32
 
 LOG_DEVIATION = (-20.0, 2.0)  # bounds of the logarithm of the policy's deviation
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
@@ -65,8 +66,10 @@ class SACLearner(Learner):
         self._followers = self.targets[..., critics]
         self._followed = self.parameters[..., critics]
 
-    def _more_numbers(self, active: Bool) -> list[Any]:
-        return list(self.temperature_adam.plan(active))
+    def plan(self, active: Bool, rewards: Callable[[int], Float32], numbers: Float32) -> Plan:
+        """As every learner's, and the temperature's numbers behind them."""
+        self.temperature_adam.plan(active, numbers[len(Learner.numbers) :])
+        return super().plan(active, rewards, numbers)
 
     def _target(self, data: Minibatch) -> Tensor:
         """r + γ (1 - terminated) (min Q'(s', a') - temperature · log π(a'|s')), (.., b, 1)."""

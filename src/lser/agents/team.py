@@ -28,7 +28,7 @@ class Team(NamedTuple):
     def batch_shape(self, rows: int) -> BatchShape:
         """The sizes of the batches of one update of all."""
         sizes = self.observation_dim, len(self.members[0].low), self.learner_type.normals
-        return BatchShape(len(self.members), rows, *sizes)
+        return BatchShape(len(self.members), rows, *sizes, len(self.learner_type.numbers))
 
 
 def kind(agent: object) -> tuple[object, ...]:
@@ -60,7 +60,7 @@ class Stack(Protocol):
         ...
 
     def found(self) -> Found:
-        """Wait for the last update; its result is valid until the next `launch`."""
+        """Wait for the last update; its result is valid until the next call."""
         ...
 
     def take_values(self) -> Float64:

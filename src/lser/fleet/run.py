@@ -142,7 +142,7 @@ class Fleet:
             active = running & (due > turn)
             with self._timed("launch"):
                 self.stack.launch(active, board.buffer(step, turn))
-            hearing = [p for p in range(len(self._links)) if (self._waits[p] & active).any()]
+            hearing = np.flatnonzero((self._waits & active).any(1)).tolist()
             if hearing:
                 with self._timed("errors"):
                     board.errors[:] = self.stack.found().errors
