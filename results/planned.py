@@ -137,19 +137,24 @@ def run_d(options: argparse.Namespace, deadline: float) -> None:
 
 
 def run_a(options: argparse.Namespace, deadline: float) -> None:
-    """A, masked, at the length that fits; the probe's runs are thrown away."""
+    """Half of A at the length that fits or is given; the probe's runs are thrown away."""
     command = "lser study paper-regime --scale paper --seeds 10 --engine fleet"
-    masked = [one for one in plan("paper-regime", "paper", 10) if one.horizon == "session"]
-    masked = sorted(masked, key=lambda one: one.label)[: options.limit]
+    half = [one for one in plan("paper-regime", "paper", 10) if one.horizon == options.horizon]
+    half = sorted(half, key=lambda one: one.label)[: options.limit]
+    sessions = options.sessions or fitting(half, options, deadline)
+    jobs = [job_for(replace(one, sessions=sessions), options.folder, command) for one in half]
+    apart(sail, jobs, options.device, options.workers, deadline)
+
+
+def fitting(half: Sequence[Experiment], options: argparse.Namespace, deadline: float) -> int:
+    """The sessions that fit, by the pace of the same fleet on seeds that are thrown away."""
     with tempfile.TemporaryDirectory() as folder:
-        probe = [replace(one, seed=one.seed - 100 + PROBE_SEED) for one in masked]
+        probe = [replace(one, seed=one.seed - 100 + PROBE_SEED) for one in half]
         jobs = [job_for(one, Path(folder), "probe") for one in probe]
         step = pace(jobs, options.device, options.workers, options.probe)
     sessions = length(deadline - time.time() - 20, step)
     print(f"a vector step takes {1e3 * step:.2f} ms: {sessions:,} sessions", flush=True)
-    chosen = [replace(replace(one, sessions=sessions), **options.small) for one in masked]
-    jobs = [job_for(one, options.folder, command) for one in chosen]
-    apart(sail, jobs, options.device, options.workers, deadline)
+    return sessions
 
 
 def main() -> None:
@@ -164,7 +169,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--probe", type=float, default=PROBE_SECONDS)
     parser.add_argument("--limit", type=int, help="runs of a fleet at most, to try this out")
-    parser.add_argument("--sessions", type=int, help="of each run, to try this out")
+    parser.add_argument("--sessions", type=int, help="of each run, in place of what fits")
+    parser.add_argument("--horizon", default="session", choices=("session", "continuing"))
     options = parser.parse_args()
     deadline = time.time() + options.seconds
     options.small = {"sessions": options.sessions} if options.sessions else {}
