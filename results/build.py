@@ -16,6 +16,7 @@ from typing import Any
 import delayed
 import lead
 import locality_page
+import paper_regime
 import recommender
 import references
 from committed import RESULTS, SEED, findings, found, panel_of
@@ -175,12 +176,14 @@ def readmes() -> dict[Path, str]:
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
         "references": references.table,
+        "paper_regime": paper_regime.block,
         "delayed": delayed.block,
         "lead": lead.block,
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())
-    outcomes = with_block(plan.read_text(), "outcome_e", delayed.reading())
+    outcomes = with_block(plan.read_text(), "outcome_a", paper_regime.reading())
+    outcomes = with_block(outcomes, "outcome_e", delayed.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     return {
         front: with_block(first, "speed", short_speed()),

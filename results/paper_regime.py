@@ -10,8 +10,8 @@ import gzip
 import json
 import sys
 from collections.abc import Sequence
-from functools import cache
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,7 +196,8 @@ def reading() -> str:
     return (
         "**The paper's regime** (A of the plan; the release's backbone: action at the critic's "
         "second layer, five updates a step, noise never reset, one user; VirtualTaobao, seeds 100 "
-        "to 109). **Values run away in it, and all but one run end near random actions.** With sessions masked the fleet "
+        "to 109). **Values run away in it, and all but one run end near random actions.** With "
+        "sessions masked the fleet "
         f"was lost at {lost.until:,} of 30,000 sessions, of the 90,000 planned; by then no run of "
         f"30 had ever reached half of the possible (best point {best:.2f}; CTR there "
         f"{_levels(at_end)}), and critics gave their own actions, in the middle of ten runs, so "

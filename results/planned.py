@@ -69,7 +69,7 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
     """One fleet, in this process, until `deadline`; what is under way then is scored as it is."""
     import torch
 
-    from lser.fleet.crew import Ready
+    from lser.fleet.messages import Ready
     from lser.fleet.run import Fleet
 
     torch.set_num_threads(1)
@@ -82,7 +82,7 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
         if time.time() > deadline:
             slots = [list(map(int, member.nonzero()[0])) for member in fleet._member]
             running = fleet.board.running
-            fleet._ready = [Ready([], [s for s in some if running[s]]) for some in slots]
+            fleet._ready = [Ready((), tuple(s for s in some if running[s])) for some in slots]
             raise TimeUp
         return False
 

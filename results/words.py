@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import delayed
 import lead
 import numpy as np
+import paper_regime
 import recommender
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
@@ -31,6 +32,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         carried(taobao, studies),
         locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
+        paper_regime.reading(),
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),

@@ -59,6 +59,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
         "lead",
         "lead-bounded",
         "locality",
+        "paper-regime",
         "recommender",
     }  # themselves planned
     used = {run.seed for run in build.found() if run.study not in planned}

@@ -161,8 +161,9 @@ def test_an_unknown_reading_of_the_intervention_is_named():
         Experiment(intervention_stops="all")
 
 
-def signals():
-    return Signals(Experiment(), Metric("ctr", "clicks", "shown"), "a run")
+def signals(**knobs):
+    experiment = Experiment(agent=AGENTS["ddpg"].params(**knobs))
+    return Signals(experiment, Metric("ctr", "clicks", "shown"), "a run")
 
 
 def test_values_that_leave_the_bound_are_said_once_while_it_happens(caplog):
@@ -176,6 +177,17 @@ def test_values_that_leave_the_bound_are_said_once_while_it_happens(caplog):
         watched.warn(progress)
     assert caplog.text.count("have left what rewards allow") == 1
     assert "1500" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("bound", "advice"),
+    [(None, "value_bound='auto' bounds its targets"), ("auto", "what the fit overshoots")],
+)
+def test_the_warning_does_not_advise_what_is_done_already(bound, advice, caplog):
+    progress = Progress(updates=400, values=list(Values(900, 1500, 950, 1010, 3, 0.1, 0, 1000)))
+    with caplog.at_level(logging.WARNING, "lser"):
+        signals(value_bound=bound).warn(progress)
+    assert advice in caplog.text
 
 
 def test_before_any_reward_there_is_nothing_to_leave(caplog):

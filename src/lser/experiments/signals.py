@@ -20,6 +20,8 @@ VALUES = {  # keys of a record, in the order of `Values`
     "bound_low": "value_bound_low",
     "bound_high": "value_bound_high",
 }
+UNBOUNDED = "value_bound='auto' bounds its targets"
+BOUNDED = "its targets are bounded, so this is what the fit overshoots"
 log = logging.getLogger("lser")
 
 
@@ -32,6 +34,7 @@ class Signals:
         scale = scale_of(to_json(experiment), metric.name)
         self._best = None if scale is None else scale.best.score
         self._name = name
+        self._bounded = getattr(experiment.agent, "value_bound", None) is not None
         self._warned = False
 
     def count(self, step: Step) -> None:
@@ -75,11 +78,12 @@ class Signals:
             self._warned = True
             log.warning(
                 "%s: after %s updates the critic's values (mean %.4g, largest %.4g) have left "
-                "what rewards allow, %.4g to %.4g; value_bound='auto' bounds its targets",
+                "what rewards allow, %.4g to %.4g; %s",
                 self._name,
                 f"{progress.updates:,}",
                 now.replayed_mean,
                 largest,
                 now.bound_low,
                 now.bound_high,
+                BOUNDED if self._bounded else UNBOUNDED,
             )

@@ -19,7 +19,19 @@ from lser.experiments.progress import ProgressFile
 from lser.experiments.run import Run
 from lser.experiments.study import Job
 from lser.fleet.board import Board, Shape
-from lser.fleet.messages import Act, Close, Give, Hear, Joined, Prepare, Ready, Save, States
+from lser.fleet.messages import (
+    Act,
+    Close,
+    Give,
+    Hear,
+    Joined,
+    Prepare,
+    Ready,
+    Save,
+    States,
+    receive,
+    send,
+)
 from lser.fleet.seat import Seat
 from lser.types import Float32
 
@@ -213,8 +225,8 @@ class Crew:
             board.sessions[seat.slot] = seat.run.progress.sessions
             if seat.run.complete and seat.slot not in self._completed:
                 ended.append(seat.slot)
-        wanting = [seat.slot for seat in self._running() if seat.wants_actor]
-        return Ready(wanting, ended, blocked)
+        wanting = tuple(seat.slot for seat in self._running() if seat.wants_actor)
+        return Ready(wanting, tuple(ended), blocked)
 
     def _give(self, message: Give) -> None:
         asking = [seat for seat in self._running() if seat.slot in message.actors]
@@ -293,8 +305,8 @@ def work(connection: Any, jobs: Sequence[Job], device: str) -> None:
     waiting = select.poll()  # asked between any two pieces of work: `connection.poll` takes longer
     waiting.register(connection.fileno(), select.POLLIN)
     try:
-        connection.send(crew.joined())
-        slots, shape, name, batch = connection.recv()
+        send(connection, crew.joined())
+        slots, shape, name, batch = receive(connection)
         board = Board(Shape(*shape), name=name)
         crew.sit(slots, board, batch)
         while not crew.closed:
@@ -302,10 +314,10 @@ def work(connection: Any, jobs: Sequence[Job], device: str) -> None:
                 replies = crew.work()
             else:
                 began = perf_counter()
-                message = connection.recv()
+                message = receive(connection)
                 crew.waited(perf_counter() - began)
                 replies = crew.answer(message)
             for reply in replies:
-                connection.send(reply)
+                send(connection, reply)
     except (EOFError, BrokenPipeError):
         return

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from lser.experiments.study import Job, one_thread
 from lser.fleet.board import Board
 from lser.fleet.crew import Crew, work
-from lser.fleet.messages import Joined
+from lser.fleet.messages import Joined, receive, send
 
 
 class Link(Protocol):
@@ -79,12 +79,12 @@ class ProcessLink:
     def send(self, message: Any) -> None:
         """Send the message; one that is gone is noticed at the next `receive`."""
         with suppress(BrokenPipeError, ConnectionResetError):
-            self._pipe.send(message)
+            send(self._pipe, message)
 
     def receive(self) -> Any:
         """The next reply."""
         try:
-            return self._pipe.recv()
+            return receive(self._pipe)
         except (ConnectionResetError, OSError):
             raise EOFError from None
 

@@ -9,13 +9,42 @@ Save     -> Save           checkpoints written
 Close    -> Close          finished runs completed, the others marked as stopped
 """
 
+import pickle
 from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from lser.agents.learner import Learner, Member
 from lser.types import Float32
 
+SHORT = 100  # bytes of messages without arrays
 States = dict[int, dict[str, Any]]  # of learners, by slot
+
+
+def send(pipe: Connection, message: Any) -> None:
+    """Put a message into a pipe; those that come again and again are pickled once."""
+    try:
+        data = _packed(message)
+    except TypeError:  # it holds arrays
+        data = pickle.dumps(message)
+    pipe.send_bytes(data)
+
+
+def receive(pipe: Connection) -> Any:
+    """What `send` sent; EOFError if nothing can come any more."""
+    data = pipe.recv_bytes()
+    return _unpacked(data) if len(data) < SHORT else pickle.loads(data)  # by a process of ours
+
+
+@lru_cache
+def _packed(message: Any) -> bytes:
+    return pickle.dumps(message)
+
+
+@lru_cache
+def _unpacked(data: bytes) -> Any:
+    return pickle.loads(data)
 
 
 class Joined(NamedTuple):
@@ -43,7 +72,7 @@ class Act:
     states: States = field(default_factory=dict)  # of runs that had their sessions
 
 
-@dataclass
+@dataclass(frozen=True)
 class Hear:
     """The TD errors of this turn are on the board."""
 
@@ -74,6 +103,6 @@ class Close:
 class Ready(NamedTuple):
     """The step is prepared, unless it was held or `blocked`."""
 
-    actors: list[int]  # slots that want theirs for an evaluation
-    ended: list[int]  # slots that had their sessions
+    actors: tuple[int, ...] = ()  # slots that want theirs for an evaluation
+    ended: tuple[int, ...] = ()  # slots that had their sessions
     blocked: bool = False  # the evaluations cannot wait

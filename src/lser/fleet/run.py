@@ -176,7 +176,7 @@ class Fleet:
 
     def _unblocked(self, place: int, reply: Ready | None) -> Ready:
         if reply is None:
-            return Ready([], [])
+            return Ready()
         while reply.blocked:
             self.stack.found()
             self._note_values()
@@ -231,7 +231,7 @@ class Fleet:
                 self._alive[place] = False
                 self.board.running[self._member[place]] = 0
                 self.board.due[self._member[place]] = 0
-        return Ready([], [])
+        return Ready()
 
     def _say(self, began: float, first: int) -> None:
         board = self.board

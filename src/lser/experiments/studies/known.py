@@ -127,7 +127,7 @@ STUDIES: dict[str, StudySpec] = {
             about="A: the release's DDPG, five updates a step, one user; masked and continuing.",
             cells=f"{_PLANNED}:paper_regime",
             arm_by=(_MEMORY,),
-            panel_by=(Axis("horizon"),),
+            panel_by=(Axis("horizon", "the paper's regime, {}"),),
             first_seed=NEW_SEEDS,
         ),
         StudySpec(
