@@ -7,15 +7,21 @@ prints every figure from there.
 
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 from campaign import carry_out
 from committed import RESULTS
+from delayed import Gap, Scores, gap, signed, verdict
 
 from lser.catalogue import AGENTS
+from lser.experiments import records
 from lser.experiments.experiment import Experiment
-from lser.experiments.studies import plan
+from lser.experiments.studies import ScoreScale, plan, scale_of
 from lser.experiments.study import Job, job_for
+from lser.report.stats import holm, mean_t
+from lser.report.style import interval, listing, name_of, number
 
 SEEDS = 20
 FILE = RESULTS / "interest.jsonl.gz"
@@ -47,10 +53,111 @@ def jobs(folder: Path) -> list[Job]:
     return [job_for(one, folder, command) for one in ordered]
 
 
+@cache
+def runs() -> dict[str, dict[int, records.Record]]:
+    """The committed runs, by arm and seed."""
+    found: dict[str, dict[int, records.Record]] = {}
+    for run in records.find(FILE):
+        found.setdefault(run.label, {})[run.seed] = run
+    return found
+
+
+def trained(arm: str) -> Scores:
+    """Reward per step at the end: what the agents are trained on."""
+    return _final(arm, "reward_per_step")
+
+
+def quality(arm: str) -> Scores:
+    """The platform's own metric at the end, quality per session."""
+    return _final(arm, "metric")
+
+
+def _final(arm: str, key: str) -> Scores:
+    return {seed: float((run.final or {})[key]) for seed, run in runs().get(arm, {}).items()}
+
+
+def scale() -> ScoreScale:
+    """Random slates and the best policy known, in the platform's metric."""
+    known = scale_of(next(iter(runs()[REFERENCE].values())).experiment, "quality")
+    assert known is not None
+    return known
+
+
+def primary() -> Gap:
+    """Reward per step, LSER minus uniform."""
+    return gap(trained(OURS), trained(REFERENCE))
+
+
+def secondary() -> dict[str, tuple[Gap, float]]:
+    """Every other memory with several seeds minus uniform, with Holm's p."""
+    arms = [arm for arm in MEMORIES[2:] if len(trained(arm)) > 1]
+    found = {arm: gap(trained(arm), trained(REFERENCE)) for arm in arms}
+    corrected = holm([one.p for one in found.values()])
+    return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
+
+
+def reading() -> str:
+    """What F says in words."""
+    found, known = primary(), scale()
+    levels = [float(np.mean(list(trained(arm).values()))) for arm in (OURS, REFERENCE)]
+    shares = [known.share(float(np.mean(list(quality(a).values())))) for a in (OURS, REFERENCE)]
+    outcome = {
+        "above": "LSER ends above uniform",
+        "below": "LSER ends **below** uniform",
+        "not separated": "LSER and uniform are **not separated**",
+    }[verdict(found.mean)]
+    others = "; ".join(
+        f"{name_of(arm)} {signed(one.mean)} over {one.seeds} seeds ({verdict(one.mean, p)})"
+        for arm, (one, p) in secondary().items()
+    )
+    rest = f" Minus uniform, Holm over them: {others}." if others else ""
+    ends = [(arm, float(np.mean(list(quality(arm).values())))) for arm in BANDITS if arm in runs()]
+    bandits = listing([f"{name_of(arm)} {number(score)}" for arm, score in ends])
+    return (
+        "**Interests that drift** (F of the plan; interest evolution with reward = quality, 500 "
+        f"sessions, {found.seeds} seeds of the 20 planned). Agents learn there: in the platform's "
+        f"quality LSER has {shares[0]:.2f} and uniform {shares[1]:.2f} of the way from "
+        f"{known.random.name} ({number(known.random.score)}) to the best policy known "
+        f"({number(known.best.score)}); {bandits}. The primary test: {outcome} in reward per step, "
+        f"{levels[0]:.3f} against {levels[1]:.3f}, {interval(found.mean, sign=True)}, p = "
+        f"{number(found.p)}.{rest}"
+    )
+
+
+def table() -> str:
+    """Every arm: what it is trained for, and the platform's metric."""
+    lines = [
+        "| arm | reward per step [95 %] | minus uniform [95 %] | quality | share of the possible | "
+        "worst run | seeds |",
+        "|" + "---|" * 7,
+    ]
+    known, held = scale(), [arm for arm in (*MEMORIES, *BANDITS) if len(trained(arm)) > 1]
+    for arm in sorted(held, key=lambda name: -np.mean(list(trained(name).values()))):
+        scores = list(quality(arm).values())
+        mean = float(np.mean(scores))
+        other = "" if arm == REFERENCE else signed(gap(trained(arm), trained(REFERENCE)).mean)
+        row = (
+            *(name_of(arm), interval(mean_t(list(trained(arm).values())), digits=2), other),
+            *(f"{mean:.2f}", f"{known.share(mean):.2f}", f"{min(scores):.2f}", str(len(scores))),
+        )
+        lines.append("| " + " | ".join(row) + " |")
+    for policy in (known.random, known.best, *known.others):
+        row = (policy.name, "", "", f"{policy.score:.2f}", f"{known.share(policy.score):.2f}")
+        lines.append("| " + " | ".join((*row, "", "")) + " |")
+    return "\n".join(lines)
+
+
+def block() -> str:
+    """The words and the table."""
+    return f"{reading()}\n\n{table()}"
+
+
 def main(words: list[str]) -> None:
     """Run, pack, or print every figure."""
     if words:
         carry_out(words[0], jobs(Path(words[1])), FILE)
+    else:
+        print(block())
 
 
 if __name__ == "__main__":

@@ -214,6 +214,45 @@ def reading() -> str:
     )
 
 
+def bounded() -> dict[str, tuple[Interval, float, int]]:
+    """Q: CTR late in 3,000 sessions, bounded minus as printed, with Holm's p and the seeds."""
+    found = {}
+    for arm in BOUNDED:
+        ours = {r.seed: r.curve for r in records.find(BOUNDED_FILE) if r.label.startswith(arm)}
+        scores = [
+            {seed: _late(curve) for seed, curve in curves.items() if seed in ours}
+            for curves in (ours, continuing().curves[arm])
+        ]
+        found[arm] = paired_difference(*scores)
+    corrected = holm([paired_p(one) for one in found.values()])
+    return {
+        arm: (mean_t(one), p, len(one))
+        for (arm, one), p in zip(found.items(), corrected, strict=True)
+    }
+
+
+def _late(curve: Curve) -> float:
+    return float(np.mean([p["metric"] for p in curve if p["sessions"] in (2_000, 3_000)]))
+
+
+def bounded_reading() -> str:
+    """What Q says in words."""
+    parts = [
+        f"{name_of(arm)} {interval(mean, sign=True)} over {seeds} seeds "
+        f"(p = {number(p)} after Holm)"
+        for arm, (mean, p, seeds) in bounded().items()
+    ]
+    ends = {
+        arm: [_late(r.curve) for r in records.find(BOUNDED_FILE) if r.label.startswith(arm)]
+        for arm in BOUNDED
+    }
+    return (
+        "**The paper's regime with bounded values** (Q of the plan; A's continuing half with "
+        '`value_bound="auto"` alone, 3,000 sessions, points at 2,000 and 3,000): CTR '
+        f"{_levels(ends)}; bounded minus as printed {listing(parts)}."
+    )
+
+
 def table() -> str:
     """Both halves: what every arm reached, where it ended, and its values."""
     lines = [
@@ -240,7 +279,7 @@ def table() -> str:
 
 def block() -> str:
     """The words and the table."""
-    return f"{reading()}\n\n{table()}"
+    return f"{reading()}\n\n{bounded_reading()}\n\n{table()}"
 
 
 def main(words: list[str]) -> None:
