@@ -19,6 +19,7 @@ from delayed import (
 from demo import added
 from lead import DIALS, holds, lead, ratio, times
 from locality import LONG, PRIMARY, gap, shares
+from paper_regime import in_short
 from recommender import found as recommender_runs
 from words import confirmation, confirmed
 
@@ -179,6 +180,8 @@ def first_screen() -> str:
             "",
             simple(),
             "",
+            in_short(),
+            "",
             later(),
             "",
             in_one_sentence(table),
@@ -217,6 +220,8 @@ def headline() -> str:
             recommender(),
             "",
             simple(),
+            "",
+            in_short(),
             "",
             _picture("results/figures"),
             "",

@@ -253,6 +253,24 @@ def bounded_reading() -> str:
     )
 
 
+def in_short() -> str:
+    """What A says, in two sentences."""
+    lost, whole = masked(), continuing()
+    most = max(float(np.median(times_the_bound(half, a))) for half in (lost, whole) for a in ARMS)
+    reach = sum(len(needed(whole, arm)[0]) for arm in ARMS)
+    ends = {arm: list(final(arm).values()) for arm in ARMS}
+    steady = held(whole, "lser")
+    assert len(steady) == 1
+    return (
+        "**In the release's own regime** (its critic, five updates a step, one user; A of the "
+        f"plan, 10 seeds) values run away, up to {most:.0f} times what rewards allow in the middle "
+        f"run, and nobody keeps what it learns: with sessions masked no run of 30 reaches half of "
+        f"the possible in {lost.until:,} sessions, continuing {reach} of 30 do, and after "
+        f"{whole.until:,} sessions the CTR is {_levels(ends)}; the one run that holds "
+        f"({final('lser')[steady[0]]:.2f}) is the one whose values stay at their bound."
+    )
+
+
 def table() -> str:
     """Both halves: what every arm reached, where it ended, and its values."""
     lines = [
