@@ -5,7 +5,6 @@ while it is being changed, and does that before it is used again.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,13 +36,8 @@ class Commit:
             self._done += 1
 
 
-def rewinding(memory: Changing, *names: str) -> Step:
-    """What takes the generator and these attributes of a memory back to where they are now."""
-    counts = [(name, getattr(memory, name)) for name in names]
-    return partial(_rewind, memory, memory.rng.bit_generator.state, counts)
-
-
-def _rewind(memory: Changing, rng: Any, counts: list[tuple[str, Any]]) -> None:
+def rewind(memory: Changing, rng: Any, counts: dict[str, int]) -> None:
+    """Take the generator and attributes of a memory back to where they were."""
     memory.rng.bit_generator.state = rng
-    for name, value in counts:
+    for name, value in counts.items():
         setattr(memory, name, value)

@@ -7,6 +7,7 @@ package; others need only keep the `Replay` protocol.
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple, Self
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
-from lser.replay.commit import Commit, Step, rewinding
+from lser.replay.commit import Commit, Step, rewind
 from lser.replay.forks import survive_forks
 from lser.replay.newest import Newest
 from lser.replay.sessions import stream_labels
@@ -205,9 +206,9 @@ class Memory(ABC):
         commit()
         self._unfinished = None
 
-    def rewind(self, *names: str) -> None:
-        """From here on, an exception takes the generator and these attributes back."""
-        self._unfinished = rewinding(self, *names)
+    def rewind(self, **counts: int) -> None:
+        """From here on, an exception takes the generator back, and attributes to these counts."""
+        self._unfinished = partial(rewind, self, self.rng.bit_generator.state, counts)
 
     def settle(self) -> None:
         """Finish, or take back, what an exception left of an earlier call."""

@@ -59,7 +59,7 @@ class AttentiveReplay(Memory):
         shape = (self.store.observation_dim,)
         target = None if query is None else as_floats("query", query, shape)
         factor = self.candidates
-        self.rewind("draws")
+        self.rewind(draws=self.draws)
         self.draws += 1
         drawn = size if target is None else max(round(factor * size), size)
         if target is None or drawn == size:

@@ -114,12 +114,13 @@ class DynamicReplay(Memory):
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """By priority from one random shard that holds any."""
         self.rewind()  # it draws twice
-        filled = [shard for shard in self.shards if not shard.tree.empty]
+        filled = [shard for shard in self.shards if shard.tree.total]
         shard = filled[int(self.rng.integers(len(filled)))]
         # a power of 0 makes every weight 1
         beta = self.params.beta if self.params.prioritized else 0.0
         slots, weights = shard.tree.draw(self.rng.random(size), beta)
-        return slots + shard.first, weights
+        slots += shard.first
+        return slots, weights
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""
