@@ -21,12 +21,13 @@ def features_of(
 
     Without statistics (a count of 0) features are observations as they are.
     """
-    shift, scale = np.zeros(len(query)), np.ones(len(query))
-    direction, largest = np.empty(len(query)), 0.0
-    for j in range(len(query)):
-        if count > 0:
+    shift, scale, direction = np.zeros(len(query)), np.ones(len(query)), np.empty(len(query))
+    if count > 0:
+        for j in range(len(query)):
             shift[j] = mean[j]
             scale[j] = 1.0 / np.sqrt(squares[j] / count) if squares[j] > 0 else 0.0
+    largest = 0.0
+    for j in range(len(query)):
         direction[j] = (query[j] - shift[j]) * scale[j]
         largest = max(largest, abs(direction[j]))
     if largest > 0:
