@@ -7,7 +7,6 @@ package; others need only keep the `Replay` protocol.
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike
 from lser.checks import as_flags, as_floats, check_count, check_feedback
 from lser.files import State, rng_from_state, rng_state, save
 from lser.params import make_params, show_knobs
-from lser.replay.commit import Commit, Step, rewind
+from lser.replay.commit import Commit, Step, rewinding
 from lser.replay.forks import survive_forks
 from lser.replay.newest import Newest
 from lser.replay.sessions import stream_labels
@@ -49,7 +48,8 @@ class Memory(ABC):
 
     A call that an exception ends, of an allocation or of a signal handler at any moment, leaves
     the memory as before or as after it: `insert` and `feedback` work out everything first and then
-    `commit` the changes; a `draw` that changes more than the generator first calls `rewind`.
+    `commit` the changes; a `draw` moves the generator, and whatever goes with that, `at_once`, or
+    it first calls `rewind`.
 
     Made with ``storage="none"`` it is a rule without rows, for a library that keeps transitions
     in a storage of its own: `place` says which slots newcomers take, `pick` which to replay, and
@@ -206,9 +206,9 @@ class Memory(ABC):
         commit()
         self._unfinished = None
 
-    def rewind(self, **counts: int) -> None:
-        """From here on, an exception takes the generator back, and attributes to these counts."""
-        self._unfinished = partial(rewind, self, self.rng.bit_generator.state, counts)
+    def rewind(self) -> None:
+        """From here on, an exception takes the generator back."""
+        self._unfinished = rewinding(self)
 
     def settle(self) -> None:
         """Finish, or take back, what an exception left of an earlier call."""
