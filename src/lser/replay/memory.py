@@ -48,7 +48,8 @@ class Memory(ABC):
 
     A call that an exception ends, of an allocation or of a signal handler at any moment, leaves
     the memory as before or as after it: `insert` and `feedback` work out everything first and then
-    `commit` the changes; a `draw` that changes more than the generator first calls `rewind`.
+    `commit` the changes; a `draw` moves the generator, and whatever goes with that, `at_once`, or
+    it first calls `rewind`.
 
     Made with ``storage="none"`` it is a rule without rows, for a library that keeps transitions
     in a storage of its own: `place` says which slots newcomers take, `pick` which to replay, and
@@ -205,9 +206,9 @@ class Memory(ABC):
         commit()
         self._unfinished = None
 
-    def rewind(self, *names: str) -> None:
-        """From here on, an exception takes the generator and these attributes back."""
-        self._unfinished = rewinding(self, *names)
+    def rewind(self) -> None:
+        """From here on, an exception takes the generator back."""
+        self._unfinished = rewinding(self)
 
     def settle(self) -> None:
         """Finish, or take back, what an exception left of an earlier call."""

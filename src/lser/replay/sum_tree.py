@@ -44,11 +44,6 @@ class SumTree:
         """The sum of all priorities."""
         return self._nodes.item(-1)
 
-    @property
-    def empty(self) -> bool:
-        """Whether every priority is zero."""
-        return self.total == 0.0
-
     def set(self, slots: Int64, priorities: ArrayLike) -> None:
         """Set the priorities (n,) of slots (n,); of a slot named twice the last one stays."""
         self.setting(slots, priorities)()

@@ -164,6 +164,21 @@ def test_sketches_spare_most_rows():
     assert (high - low).max() < 0.01
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8])
+def test_bounds_are_those_of_each_sketch_however_many_there_are(count):
+    rng = np.random.default_rng(2)
+    rows, slots = observations("normal", rng, 91), rng.integers(400, size=count)
+    sketches = new_sketches(400, 91)
+    sketch_rows(sketches, 0, rows, 91)
+    shift, scale, direction = rng.normal(size=91), np.ones(91), np.full(91, 91**-0.5)
+    low, high = np.empty((2, count), np.float32)
+    bound(sketches, slots, shift, scale, direction, low, high)
+    right = cosine(rows[slots] - shift, direction)
+    assert (low <= right).all()
+    assert (right <= high).all()
+    assert (high - low).max() < 0.02
+
+
 def test_candidates_that_differ_in_the_fifth_digit_are_told_apart():
     rng = np.random.default_rng(3)
     rows = (1 + 1e-5 * rng.normal(size=(1000, 20))).astype(np.float32)

@@ -1,6 +1,7 @@
 """How alike observations are to a query, and which of random candidates are most so (AER)."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lser.compiled import Num, inner, kernel, unordered_kernel
 from lser.random import below
@@ -8,7 +9,8 @@ from lser.replay.memories.sketch import UInt16, bound, prefetch_sketch
 from lser.replay.rows import prefetch_row
 from lser.types import Float32, Float64, Int64
 
-_HALVINGS = 12  # of an interval of 3: a wider one costs a few rows more, nothing else
+_CLOSE = 12  # halvings of an interval of 3: a wider one costs a few rows more, nothing else
+_EXACT = 62  # to below the last bit of a cosine
 
 
 @inner
@@ -19,12 +21,13 @@ def features_of(
 
     Without statistics (a count of 0) features are observations as they are.
     """
-    shift, scale = np.zeros(len(query)), np.ones(len(query))
-    direction, largest = np.empty(len(query)), 0.0
-    for j in range(len(query)):
-        if count > 0:
+    shift, scale, direction = np.zeros(len(query)), np.ones(len(query)), np.empty(len(query))
+    if count > 0:
+        for j in range(len(query)):
             shift[j] = mean[j]
             scale[j] = 1.0 / np.sqrt(squares[j] / count) if squares[j] > 0 else 0.0
+    largest = 0.0
+    for j in range(len(query)):
         direction[j] = (query[j] - shift[j]) * scale[j]
         largest = max(largest, abs(direction[j]))
     if largest > 0:
@@ -45,21 +48,25 @@ def cosine(row: Float32, shift: Float64, scale: Float64, direction: Float64) -> 
 
 
 @inner
-def threshold(values: Float32, count: Num) -> tuple[Num, Num]:
-    """Two numbers, close to each other: `count` values or more reach the first, fewer the second.
+def threshold(values: NDArray[np.floating], count: Num, halvings: Num) -> tuple[Num, Num]:
+    """Two numbers, close or equal: `count` values or more reach the first, no more the second.
 
-    By halving, which has no branches to guess wrong: a tenth of the time of `np.partition`.
+    By halving, which has no branches to guess wrong: a tenth of the time of `np.partition`. Values
+    are at most 1.5 in size, or infinite.
     """
-    first, second = np.float32(-np.inf), np.float32(np.inf)
-    bottom, top = np.float32(-1.5), np.float32(1.5)
-    for _ in range(_HALVINGS):
-        middle, reached = np.float32(0.5) * (bottom + top), np.int32(0)
+    kind = values.dtype.type
+    first, second = kind(-np.inf), kind(np.inf)
+    bottom, top = kind(-1.5), kind(1.5)
+    for _ in range(halvings):
+        middle, reached = kind(0.5) * (bottom + top), np.int32(0)
         for i in range(len(values)):
             reached += np.int32(values[i] >= middle)
         if reached >= count:
             first = bottom = middle
-        else:
+        if reached <= count:
             second = top = middle
+        if reached == count:
+            break
     return first, second
 
 
@@ -90,30 +97,29 @@ def attend(
     shift, scale, direction = features_of(count[0], mean, squares, query)
     low, high = np.empty(candidates, np.float32), np.empty(candidates, np.float32)
     bound(sketches, drawn, shift, scale, direction, low, high)
-    out, sure = threshold(low, size)[0], threshold(high, size + 1)[1]
-    cosines, open_ones = np.empty(candidates), np.empty(candidates, np.int64)
-    left, wanted = 0, size
-    for i in range(candidates):
-        cosines[i] = -2.0
-        if low[i] >= sure:
-            prefetch_row(rows, drawn[i], rows.shape[1])
-            cosines[i] = 2.0
-            wanted -= 1
-        elif high[i] >= out:
-            prefetch_row(rows, drawn[i], len(query))
-            open_ones[left] = i
-            left += 1
-    exact = np.empty(left)
+    out, sure = threshold(low, size, _CLOSE)[0], threshold(high, size, _CLOSE)[1]
+    left = 0
+    for i in range(candidates):  # always moved, sometimes counted: no branch to guess wrong
+        drawn[left], low[left] = drawn[i], low[i]
+        left += high[i] >= out
+    cosines, exact = np.full(left, np.inf), np.empty(left)
+    unsure, doubts = np.empty(left, np.int64), 0
     for k in range(left):
-        found = cosine(rows[drawn[open_ones[k]]], shift, scale, direction)
-        exact[k] = found if abs(found) <= 2.0 else 0.0  # features too large to be squared
-        cosines[open_ones[k]] = exact[k]
-    least = np.partition(exact, left - wanted)[left - wanted] if wanted > 0 else 1.5
-    ties = wanted - np.sum(exact > least)
+        unsure[doubts] = k
+        doubts += low[k] < sure
+    for d in range(doubts):
+        prefetch_row(rows, drawn[unsure[d]], len(query))
+    for d in range(doubts):
+        found = cosine(rows[drawn[unsure[d]]], shift, scale, direction)
+        exact[d] = found if abs(found) <= 1.5 else 0.0  # features too large to be squared
+        cosines[unsure[d]] = exact[d]
+    wanted = size - (left - doubts)
+    least, above = threshold(exact[:doubts], wanted, _EXACT)
+    ties = wanted - np.sum(exact[:doubts] >= above)
     kept = 0
-    for i in range(candidates):
-        tied = cosines[i] == least and ties > 0
-        if cosines[i] > least or tied:
-            slots[kept] = drawn[i]
-            kept += 1
-            ties -= tied
+    for k in range(left):
+        tied = least <= cosines[k] < above and ties > 0
+        drawn[kept] = drawn[k]
+        kept += cosines[k] >= above or tied
+        ties -= tied
+    slots[:] = drawn[:size]

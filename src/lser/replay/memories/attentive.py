@@ -3,6 +3,7 @@
 Sun, Zhou, Li (2020), "Attentive Experience Replay", AAAI.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from lser.checks import as_floats, check_count
 from lser.moments import Moments
+from lser.replay.commit import at_once
 from lser.replay.memories.attention import attend
 from lser.replay.memories.params import ANNEAL, AttentiveParams
 from lser.replay.memories.prioritized import annealed
@@ -58,14 +60,12 @@ class AttentiveReplay(Memory):
         """Those most similar to `query` of a uniform draw."""
         shape = (self.store.observation_dim,)
         target = None if query is None else as_floats("query", query, shape)
-        factor = self.candidates
-        self.rewind("draws")
-        self.draws += 1
+        factor, count = self.candidates, partial(setattr, self, "draws", self.draws + 1)
         drawn = size if target is None else max(round(factor * size), size)
         if target is None or drawn == size:
-            return self.rng.integers(len(self), size=size), None
-        seed = self.rng.bit_generator.random_raw() >> 1
+            return at_once(partial(self.rng.integers, len(self), size=size), count)[0], None
         slots = np.empty(size, np.int64)
+        seed = at_once(self.rng.bit_generator.random_raw, count)[0] >> 1
         attend(
             self.store.rows, self._sketches, len(self), *self._moments.parts, target,
             seed, drawn, slots,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_count, check_number, check_shape
-from lser.replay.commit import Commit, Step
+from lser.replay.commit import Commit, Step, at_once
 from lser.replay.memories.params import DynamicParams
 from lser.replay.memories.prioritized import power, powers
 from lser.replay.memories.zones import RunningQuantile, Zone
@@ -113,13 +113,14 @@ class DynamicReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """By priority from one random shard that holds any."""
-        self.rewind()  # it draws twice
-        filled = [shard for shard in self.shards if not shard.tree.empty]
-        shard = filled[int(self.rng.integers(len(filled)))]
+        filled, uniforms = [shard for shard in self.shards if shard.tree.total], np.empty(size)
+        choose = partial(self.rng.integers, len(filled))
+        shard = filled[at_once(choose, partial(self.rng.random, out=uniforms))[0]]
         # a power of 0 makes every weight 1
         beta = self.params.beta if self.params.prioritized else 0.0
-        slots, weights = shard.tree.draw(self.rng.random(size), beta)
-        return slots + shard.first, weights
+        slots, weights = shard.tree.draw(uniforms, beta)
+        slots += shard.first
+        return slots, weights
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""

@@ -102,11 +102,10 @@ class HindsightReplay(Memory):
 
     def replay(self, size: int, query: ArrayLike | None) -> Batch:
         """Copies of what was drawn, relabelled unless the memory is balanced."""
-        if not self.params.balanced:
-            self.rewind()  # it draws twice
-        slots, _ = self.combined(size, query)
         if self.params.balanced:
-            return self.store.batch(slots)
+            return super().replay(size, query)
+        self.rewind()  # it draws twice
+        slots, _ = self.combined(size, query)
         points = self.rng.random(2 * size)
         rows, flags, ids = self.store.blank(size)
         relabel(

@@ -99,14 +99,14 @@ def later(steps: Int64, length: Int64, slots: Int64, points: Float64, out: Int64
     for i in range(len(slots)):
         held, record, step, following = steps[slots[i]]
         ahead = int(points[i] * (length[record] - step))
-        out[i] = (held + ahead * (following - held)) % capacity if ahead else slots[i]
+        out[i] = (held + ahead * (following - held)) % capacity
         prefetch(steps, out[i] * 4)
     for i in range(len(slots)):
         held, record, step, following = steps[slots[i]]
         ahead = int(points[i] * (length[record] - step))
         guess = steps[out[i]]
         right = guess[HELD] == held + ahead * (following - held) and guess[RECORD] == record
-        if ahead and not (right and guess[STEP] == step + ahead):
+        if not (right and guess[STEP] == step + ahead):
             out[i] = slots[i]
             for _ in range(ahead):
                 out[i] = steps[out[i], FOLLOWING] % capacity

@@ -9,7 +9,7 @@ the rows. So sketches decide how long a draw takes, never what is drawn.
 import numpy as np
 from numpy.typing import NDArray
 
-from lser.compiled import Num, inner, kernel, prefetch, unordered_kernel
+from lser.compiled import Num, inlined, inner, kernel, prefetch, unordered_kernel
 from lser.moments import add_rows
 from lser.replay.rows import append_rows
 from lser.types import Float32, Float64, Int64
@@ -76,6 +76,54 @@ def prefetch_sketch(sketches: UInt16, slot: Num) -> None:
         prefetch(sketches, slot * sketches.shape[1] + j)
 
 
+@inlined
+def number(upper: Num) -> Num:
+    """The float32 that has these upper 16 bits."""
+    return np.uint32(np.uint32(upper) << np.uint32(16)).view(np.float32)
+
+
+@unordered_kernel
+def sum_up(
+    sketches: UInt16,
+    slots: Int64,
+    shift: Float64,
+    scale: Float64,
+    direction: Float64,
+    products: Float32,
+    squares: Float32,
+) -> Num:
+    """Sums of sketched features times `direction`, and of their squares; returns |scale shift|.
+
+    Four at once, which share what is loaded: half of the time of one by one.
+    """
+    by, minus, along = np.zeros((3, sketches.shape[1]), np.float32)  # zeros in the padding
+    away, last = np.float32(0.0), len(slots) - 1
+    for j in range(len(shift)):
+        by[j], minus[j], along[j] = scale[j], shift[j] * scale[j], direction[j]
+        away += minus[j] * minus[j]
+    for a in range(0, len(slots), 4):
+        b, c, d = min(a + 1, last), min(a + 2, last), min(a + 3, last)  # the last again, if fewer
+        at_a, at_b, at_c, at_d = slots[a], slots[b], slots[c], slots[d]
+        along_a = along_b = along_c = along_d = np.float32(0.0)
+        square_a = square_b = square_c = square_d = np.float32(0.0)
+        for j in range(sketches.shape[1]):
+            feature_a = number(sketches[at_a, j]) * by[j] - minus[j]
+            feature_b = number(sketches[at_b, j]) * by[j] - minus[j]
+            feature_c = number(sketches[at_c, j]) * by[j] - minus[j]
+            feature_d = number(sketches[at_d, j]) * by[j] - minus[j]
+            along_a += feature_a * along[j]
+            along_b += feature_b * along[j]
+            along_c += feature_c * along[j]
+            along_d += feature_d * along[j]
+            square_a += feature_a * feature_a
+            square_b += feature_b * feature_b
+            square_c += feature_c * feature_c
+            square_d += feature_d * feature_d
+        products[a], products[b], products[c], products[d] = along_a, along_b, along_c, along_d
+        squares[a], squares[b], squares[c], squares[d] = square_a, square_b, square_c, square_d
+    return np.sqrt(away)
+
+
 @unordered_kernel
 def bound(
     sketches: UInt16,
@@ -92,20 +140,7 @@ def bound(
     most asin(|e| / |z|), and the cosine differs by no more than the angle; |e| <= 2**-8 |scale x|
     <= 2**-8 (|z| + |scale shift|). Where that says nothing, bounds are infinite.
     """
-    by, minus, along = np.zeros((3, sketches.shape[1]), np.float32)  # zeros in the padding
-    away = np.float32(0.0)
-    for j in range(len(shift)):
-        by[j], minus[j], along[j] = scale[j], shift[j] * scale[j], direction[j]
-        away += minus[j] * minus[j]
-    away = np.sqrt(away)
-    for i in range(len(slots)):
-        product, squares = np.float32(0.0), np.float32(0.0)
-        for j in range(sketches.shape[1]):
-            upper = np.uint32(sketches[slots[i], j]) << np.uint32(16)
-            feature = np.uint32(upper).view(np.float32) * by[j] - minus[j]
-            product += feature * along[j]
-            squares += feature * feature
-        low[i], high[i] = product, squares
+    away = sum_up(sketches, slots, shift, scale, direction, low, high)
     summing = np.float32((len(shift) + 8) * 2.0**-23)
     for i in range(len(slots)):
         squares = high[i]
