@@ -232,7 +232,7 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         function = getattr(event.data.get("dispatcher"), "py_func", None)
-        if self.said or not getattr(function, "__module__", "").startswith("lser."):
+        if self.said or not (getattr(function, "__module__", "") or "").startswith("lser."):
             return
         if self.cached and multiprocessing.parent_process() is not None:
             return  # one of many: each would say it
