@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import delayed
+import interest
 import lead
 import locality_page
 import paper_regime
@@ -178,12 +179,15 @@ def readmes() -> dict[Path, str]:
         "references": references.table,
         "paper_regime": paper_regime.block,
         "delayed": delayed.block,
+        "interest": interest.block,
         "lead": lead.block,
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())
     outcomes = with_block(plan.read_text(), "outcome_a", paper_regime.reading())
     outcomes = with_block(outcomes, "outcome_e", delayed.reading())
+    outcomes = with_block(outcomes, "outcome_f", interest.reading())
+    outcomes = with_block(outcomes, "outcome_q", paper_regime.bounded_reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     return {
         front: with_block(first, "speed", short_speed()),

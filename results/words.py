@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import delayed
+import interest as drifting
 import lead
 import numpy as np
 import paper_regime
@@ -33,10 +34,12 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         paper_regime.reading(),
+        paper_regime.bounded_reading(),
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
         delayed.reading(),
+        drifting.reading(),
         recommender.reading(),
         lead.reading(),
         store(panel_of),

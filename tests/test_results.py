@@ -56,6 +56,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
         "cure",
         "delayed",
         "demo",
+        "interest",
         "lead",
         "lead-bounded",
         "locality",
