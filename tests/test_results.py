@@ -301,3 +301,46 @@ def test_the_primary_test_of_the_demo_needs_its_ratio_and_every_world(recommende
     monkeypatch.setattr(recommender, "gap", lambda arm, world: above)
     monkeypatch.setattr(recommender, "TARGET", 9.0)
     assert not recommender.holds()
+
+
+@pytest.fixture(scope="module")
+def regime(build):
+    """A and Q of the plan."""
+    return build.paper_regime
+
+
+def test_every_arm_of_the_papers_regime_has_its_ten_seeds(regime):
+    for half in (regime.masked(), regime.continuing()):
+        for curves in half.curves.values():
+            assert sorted(curves) == list(range(100, 110))
+            assert {curve[-1]["sessions"] for curve in curves.values()} == {half.until}
+
+
+def test_runs_that_never_get_there_count_as_that_long(regime):
+    half = regime.masked()
+    for arm in regime.ARMS:
+        there, never = regime.needed(half, arm)
+        assert there == []
+        assert never == [half.until] * 10
+    assert regime.sooner(half) is None
+    there, never = regime.needed(regime.continuing(), "lser")
+    assert len(there) + len(never) == 10
+    assert all(sessions <= 12_000 for sessions in there)
+
+
+def test_bounded_runs_differ_from_those_as_printed_in_bound_and_length_alone(regime):
+    for arm in regime.BOUNDED:
+        for run in regime._bounded_runs(arm):
+            mine, its = dict(run.experiment), dict(regime.runs()[arm][run.seed].experiment)
+            assert mine["agent"] == {**its["agent"], "value_bound": "auto"}
+            for name in ("agent", "sessions", "label"):
+                del mine[name], its[name]
+            assert mine == its
+
+
+def test_interests_that_drift_are_compared_over_equal_seeds(build):
+    drifting = build.interest
+    ours, theirs = drifting.trained(drifting.OURS), drifting.trained(drifting.REFERENCE)
+    assert sorted(ours) == sorted(theirs) == list(range(100, 120))
+    mean = sum(ours[seed] - theirs[seed] for seed in ours) / len(ours)
+    assert drifting.primary().mean.estimate == pytest.approx(mean)

@@ -197,6 +197,7 @@ STUDIES: dict[str, StudySpec] = {
             "Can memories be told apart on interest evolution where agents learn?",
             about="F: interest evolution by quality and by watch time.",
             cells=f"{_PLANNED}:interest",
+            compared=("memory", "agent"),
             panel_by=(Axis("simulator.reward", "reward: {}"),),
             first_seed=NEW_SEEDS,
         ),

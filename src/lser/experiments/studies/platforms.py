@@ -6,7 +6,7 @@ platform at other settings than these has no scale.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lser.experiments.studies.worlds import WORLDS
@@ -135,6 +135,15 @@ _QUALITY = ScoreScale(
     source="docs/simulators/interest_evolution.md",
     others=(Policy("linear bandit", -0.4), Policy("popular", -0.61)),
 )
+_PAID_BY_QUALITY = replace(  # the bandits of F, after 500 sessions
+    _QUALITY, others=(Policy("linear bandit, Thompson", 1.92), Policy("linear bandit", 1.90))
+)
+_PAID = ScoreScale(
+    Policy("random slates", -0.34),
+    Policy("ratio 1.5, the best return known", 1.17),
+    source="simulated over 2,000 sessions",
+    others=(Policy("linear bandit, Thompson", 1.11), Policy("linear bandit", 1.08)),
+)
 _WATCHED = ScoreScale(  # in continuing traffic, where a session's end costs nothing
     Policy("random actions", 2.21),
     Policy("highest interest", 2.88),
@@ -215,7 +224,11 @@ PLATFORMS: tuple[Platform, ...] = (
         {**_INTERESTS, "reward": "watch time"},
         {"quality": _QUALITY, REWARD: _WATCHED},
     ),
-    Platform("interest-evolution", {**_INTERESTS, "reward": "quality"}, {"quality": _QUALITY}),
+    Platform(
+        "interest-evolution",
+        {**_INTERESTS, "reward": "quality"},
+        {"quality": _PAID_BY_QUALITY, REWARD: _PAID},
+    ),
     Platform("recogym", {**_SHOP, "reward_scale": 1.0}, {"ctr": _RECOGYM, REWARD: _RECOGYM}),
     Platform(
         "recogym",
