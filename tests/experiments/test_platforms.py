@@ -28,11 +28,14 @@ def test_a_scale_ends_where_the_simulators_anchors_are(name, metric, dials):
 
 
 def test_the_reward_has_a_scale_only_where_it_is_what_was_measured():
-    watched = SIMULATORS["interest-evolution"].params()
-    quality = SIMULATORS["interest-evolution"].params(reward="quality")
-    world = {"name": "interest-evolution"}
-    assert scale_of({"simulator": {**world, **vars(watched)}}, REWARD) is not None
-    assert scale_of({"simulator": {**world, **vars(quality)}}, REWARD) is None
+    params, world = SIMULATORS["interest-evolution"].params, {"name": "interest-evolution"}
+    watched, paid, other = (
+        scale_of({"simulator": {**world, **vars(params(**dials))}}, REWARD)
+        for dials in ({}, {"reward": "quality"}, {"num_candidates": 10})
+    )
+    assert watched.best.score == 2.88
+    assert paid.best.score == 1.17
+    assert other is None
     shop = {"name": "recogym"}
     plain, scaled = (
         scale_of({"simulator": {**shop, "reward_scale": factor}}, REWARD) for factor in (1.0, 50.0)
