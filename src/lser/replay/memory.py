@@ -249,8 +249,7 @@ class Memory(ABC):
         """What `draw` picks, its last places taken by the newest, newest last, with weight 1."""
         if self.newest is None:
             return self.draw(size, query)
-        held = self.newest.slots()
-        held = held[max(0, len(held) - (size - 1)) :]
+        held = self.newest.slots(size - 1)
         slots, weights = self.draw(size - len(held), query)
         if weights is not None:
             weights = np.concatenate((weights, np.ones(len(held), np.float32)))

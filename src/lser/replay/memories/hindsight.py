@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lser.replay.commit import at_once
 from lser.replay.memories.links import (
     FOLLOWING,
     HELD,
@@ -25,6 +26,7 @@ from lser.replay.memories.links import (
 )
 from lser.replay.memories.params import GOALS, HindsightParams
 from lser.replay.memory import Arrays, Block, Memory
+from lser.replay.newest import NONE
 from lser.replay.sessions import Tails
 from lser.replay.store import Store
 from lser.types import Batch, Float32, Int64
@@ -104,9 +106,12 @@ class HindsightReplay(Memory):
         """Copies of what was drawn, relabelled unless the memory is balanced."""
         if self.params.balanced:
             return super().replay(size, query)
-        self.rewind()  # it draws twice
-        slots, _ = self.combined(size, query)
-        points = self.rng.random(2 * size)
+        held = NONE if self.newest is None else self.newest.slots(size - 1)
+        points = np.empty(2 * size)
+        choose = partial(self.rng.integers, len(self), size=size - len(held))
+        slots = at_once(choose, partial(self.rng.random, out=points))[0]
+        if len(held):
+            slots = np.concatenate((slots, held))
         rows, flags, ids = self.store.blank(size)
         relabel(
             self.store.rows, self.store.ids, self._links.steps, self._links.length,
