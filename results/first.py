@@ -36,7 +36,8 @@ COMPARED = (
 ANSWER = (
     "Replay in order of reward helps on VirtualTaobao: as printed for a while, with the cure "
     "(`lser-steady`) at the paper's length too. Locality itself adds little, where it can be told "
-    "at all; on interest evolution, and where effects are delayed, LSER does harm."
+    "at all; on interest evolution paid by watch time, and where effects are delayed, LSER does "
+    "harm."
 )
 
 
@@ -168,23 +169,13 @@ def _signed(value: Interval) -> str:
 
 
 def first_screen() -> str:
-    """The first screen: the sentence, the table, the claims, one figure."""
+    """The first screen: the sentence, the table, the claims, one figure; then the numbers."""
     table, claims = overview(findings()), claims_table(findings())
     assert table is not None
     assert claims is not None
     return "\n".join(
         [
-            f"**{ANSWER}** {evidence()}",
-            "",
-            recommender(),
-            "",
-            simple(),
-            "",
-            in_short(),
-            "",
-            later(),
-            "",
-            in_one_sentence(table),
+            f"**{ANSWER}** {in_one_sentence(table)}",
             "",
             table.table.markdown(),
             table.table.caption,
@@ -196,8 +187,18 @@ def first_screen() -> str:
             claims.caption,
             "",
             _picture("figures"),
+            "",
+            _behind(),
+            "",
+            later(),
         ]
     )
+
+
+def _behind() -> str:
+    """The numbers behind the sentence, a paragraph each."""
+    numbers = f"**The numbers behind the sentence.** {evidence()}"
+    return "\n\n".join([numbers, recommender(), simple(), in_short()])
 
 
 def _picture(folder: str) -> str:
@@ -210,24 +211,20 @@ def _picture(folder: str) -> str:
 
 
 def headline() -> str:
-    """The front page: the sentence, the picture and the table."""
+    """The front page: the sentence, the table, the picture, then the numbers."""
     table = overview(findings())
     assert table is not None
     return "\n".join(
         [
-            f"**{ANSWER}** {evidence()}",
-            "",
-            recommender(),
-            "",
-            simple(),
-            "",
-            in_short(),
-            "",
-            _picture("results/figures"),
+            f"**{ANSWER}**",
             "",
             table.table.markdown(),
             table.table.caption,
             *table.table.notes,
+            "",
+            _picture("results/figures"),
+            "",
+            _behind(),
             "",
             "[The paper's claims one by one, all results, how they came about and the commands "
             "behind them](results/README.md).",
