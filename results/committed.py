@@ -20,6 +20,14 @@ def found() -> list[records.Record]:
     ]
 
 
+def by_arm(file: Path) -> dict[str, dict[int, records.Record]]:
+    """The runs of one file, by arm and seed."""
+    runs: dict[str, dict[int, records.Record]] = {}
+    for run in records.find(file):
+        runs.setdefault(run.label, {})[run.seed] = run
+    return runs
+
+
 @cache
 def findings() -> list[StudyFindings]:
     """What the committed records say."""

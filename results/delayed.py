@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from campaign import carry_out
-from committed import RESULTS
+from committed import RESULTS, by_arm
 
 from lser.experiments import records
 from lser.experiments.studies import ScoreScale, plan, scale_of
@@ -57,10 +57,7 @@ def jobs(folder: Path) -> list[Job]:
 @cache
 def runs() -> dict[str, dict[int, records.Record]]:
     """The committed runs, by arm and seed."""
-    found: dict[str, dict[int, records.Record]] = {}
-    for run in records.find(FILE):
-        found.setdefault(run.label, {})[run.seed] = run
-    return found
+    return by_arm(FILE)
 
 
 def final(arm: str) -> Scores:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from campaign import carry_out
-from committed import RESULTS
+from committed import RESULTS, by_arm
 from delayed import Gap, Scores, gap, signed, verdict
 
 from lser.catalogue import AGENTS
@@ -56,10 +56,7 @@ def jobs(folder: Path) -> list[Job]:
 @cache
 def runs() -> dict[str, dict[int, records.Record]]:
     """The committed runs, by arm and seed."""
-    found: dict[str, dict[int, records.Record]] = {}
-    for run in records.find(FILE):
-        found.setdefault(run.label, {})[run.seed] = run
-    return found
+    return by_arm(FILE)
 
 
 def trained(arm: str) -> Scores:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from campaign import carry_out
-from committed import RESULTS
+from committed import RESULTS, by_arm
 from cure import LONG, longest_fall
 from scipy.stats import CensoredData, logrank
 
@@ -90,10 +90,7 @@ def masked() -> Half:
 @cache
 def runs() -> dict[str, dict[int, records.Record]]:
     """The whole runs of the continuing half, by arm and seed."""
-    found: dict[str, dict[int, records.Record]] = {arm: {} for arm in ARMS}
-    for run in records.find(CONTINUING):
-        found[run.label][run.seed] = run
-    return found
+    return by_arm(CONTINUING)
 
 
 @cache

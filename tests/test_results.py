@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lser.experiments.studies.platforms import REWARD, scale_of
+
 BUILD = Path(__file__).resolve().parents[1] / "results" / "build.py"
 
 
@@ -344,3 +346,13 @@ def test_interests_that_drift_are_compared_over_equal_seeds(build):
     assert sorted(ours) == sorted(theirs) == list(range(100, 120))
     mean = sum(ours[seed] - theirs[seed] for seed in ours) / len(ours)
     assert drifting.primary().mean.estimate == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(("metric", "key"), [("quality", "metric"), (REWARD, "reward_per_step")])
+def test_the_bandits_of_the_quality_scale_are_those_that_ran(build, metric, key):
+    drifting = build.interest
+    run = drifting.runs()[drifting.REFERENCE][100]
+    known = {policy.name: policy.score for policy in scale_of(run.experiment, metric).others}
+    for arm, name in (("ridge", "linear bandit"), ("ridge-thompson", "linear bandit, Thompson")):
+        scores = drifting._final(arm, key).values()
+        assert known[name] == pytest.approx(sum(scores) / len(scores), abs=0.006)

@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env
 from scipy.stats import ks_2samp
 
 import lser  # noqa: F401  registers the environments
+from lser.experiments.studies.platforms import REWARD, scale_of
 from lser.simulators.recsim.interest_evolution import Catalogue, Params, dynamics
 from lser.simulators.recsim.interest_evolution.simulator import InterestEvolution, Users
 
@@ -365,3 +366,13 @@ def test_a_catalogue_that_does_not_fit_is_refused() -> None:
         Params(resample_documents=False, catalogue=Catalogue((0,), (0.0,)))
     with pytest.raises(ValueError, match="clusters"):
         Params(resample_documents=False, catalogue=Catalogue((20,) * 20, (0.0,) * 20))
+
+
+@pytest.mark.parametrize(("policy", "end"), [("random", "random"), ("ratio_1.5", "best")])
+def test_the_scale_of_what_quality_pays_is_what_policies_make(policy, end):
+    params = Params(num_candidates=20, slate_size=3, actions="slate")
+    ours = sessions(policy, params, 1000, seed=5)
+    paid, se = ratio_of_sums(ours["quality_sum"], ours["length"])
+    platform = {"name": "interest-evolution", **vars(Params(reward="quality"))}
+    known = scale_of({"simulator": platform}, REWARD)
+    assert abs(getattr(known, end).score - paid) < 4 * se + 0.005

@@ -164,9 +164,10 @@ class Learner(ABC):
         moving = active & (self.updates % self._delay == 0)
         if self.bounds.given:
             self._limits = np.array([self.bounds.limits(slot) for slot in range(len(active))]).T
-        numbers[0], numbers[1], numbers[6:8] = active, moving, self._limits
-        self.critic_adam.plan(active, numbers[2:4])
-        self.actor_adam.plan(moving, numbers[4:6])
+        who, critic, actor, limits = numbers[:2], numbers[2:4], numbers[4:6], numbers[6:8]
+        who[:], limits[:] = (active, moving), self._limits
+        self.critic_adam.plan(active, critic)
+        self.actor_adam.plan(moving, actor)
         return Plan(bool(moving.any()), bool(due.any()), due)
 
     def set_control(self, numbers: Tensor) -> None:

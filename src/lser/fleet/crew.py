@@ -294,7 +294,6 @@ def pace(run: Run) -> tuple[float, ...]:
 
 def work(connection: Any, jobs: Sequence[Job], device: str) -> None:
     """A crew's process: answer messages until the end, or until the learner's process is gone."""
-    import select
     import signal
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -302,15 +301,13 @@ def work(connection: Any, jobs: Sequence[Job], device: str) -> None:
     torch.set_num_threads(1)
     sys.setswitchinterval(1e-3)  # evaluations must not keep the steps waiting
     crew = Crew(jobs, device)
-    waiting = select.poll()  # asked between any two pieces of work: `connection.poll` takes longer
-    waiting.register(connection.fileno(), select.POLLIN)
     try:
         send(connection, crew.joined())
         slots, shape, name, batch = receive(connection)
         board = Board(Shape(*shape), name=name)
         crew.sit(slots, board, batch)
         while not crew.closed:
-            if crew.busy and not waiting.poll(0):
+            if crew.busy and not connection.poll():
                 replies = crew.work()
             else:
                 began = perf_counter()
