@@ -20,6 +20,7 @@ import locality_page
 import paper_regime
 import recommender
 import references
+import regime_bounded
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import ANSWER, first_screen, headline, history, notes
 from speed import short_speed, speed
@@ -177,7 +178,7 @@ def readmes() -> dict[Path, str]:
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
         "references": references.table,
-        "paper_regime": paper_regime.block,
+        "paper_regime": lambda: f"{paper_regime.block()}\n\n{regime_bounded.reading()}",
         "delayed": delayed.block,
         "interest": interest.block,
         "lead": lead.block,
@@ -187,7 +188,7 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(plan.read_text(), "outcome_a", paper_regime.reading())
     outcomes = with_block(outcomes, "outcome_e", delayed.reading())
     outcomes = with_block(outcomes, "outcome_f", interest.reading())
-    outcomes = with_block(outcomes, "outcome_q", paper_regime.bounded_reading())
+    outcomes = with_block(outcomes, "outcome_q", regime_bounded.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     return {
         front: with_block(first, "speed", short_speed()),

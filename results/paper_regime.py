@@ -2,36 +2,30 @@
 
 ``python results/planned.py FOLDER a`` makes the runs; ``python results/paper_regime.py pack MASKED
 CONTINUING`` packs what two such folders hold, the first of them curves alone, as its fleet was lost
-before its end. ``python results/paper_regime.py run FOLDER`` makes the runs of Q, the same with
-bounded values, and ``pack-bounded FOLDER`` packs them. Without arguments it prints every figure.
+before its end; without arguments it prints every figure.
 """
 
 import gzip
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from campaign import carry_out
 from committed import RESULTS, by_arm
 from cure import LONG, longest_fall
 from scipy.stats import CensoredData, logrank
 
 from lser.experiments import records
-from lser.experiments.studies import ScoreScale, plan, scale_of
-from lser.experiments.study import Job, job_for
+from lser.experiments.studies import ScoreScale, scale_of
 from lser.report.stats import Interval, holm, mean_t, paired_difference, paired_p
 from lser.report.style import interval, listing, name_of, number
 
 MASKED, CONTINUING = RESULTS / "paper_regime_masked.json.gz", RESULTS / "paper_regime.jsonl.gz"
 ARMS = ("lser", "uniform", "reward-top")
-BOUNDED, BOUNDED_SEEDS, BOUNDED_SESSIONS = ARMS[:2], 5, 3_000  # of Q
-BOUNDED_FILE = RESULTS / "paper_regime_bounded.jsonl.gz"
 KEPT = ("sessions", "metric", "value_own_mean", "value_bound_high", "one_reward", "saturated")
 HALF = 0.5  # of the possible
 Curve = Sequence[dict[str, Any]]
@@ -42,24 +36,6 @@ class Half(NamedTuple):
 
     curves: dict[str, dict[int, Curve]]
     until: int
-
-
-def bounded_jobs(folder: Path) -> list[Job]:
-    """The runs of Q: A's continuing half with bounded values, shorter; seed by seed."""
-    cells = [
-        one for one in plan("paper-regime", "paper", BOUNDED_SEEDS) if one.horizon != "session"
-    ]
-    chosen = [one for one in cells if one.label in BOUNDED]
-    made = [
-        replace(
-            one,
-            agent=replace(one.agent, value_bound="auto"),
-            sessions=BOUNDED_SESSIONS,
-            label=f"{one.label}, bounded values",
-        )
-        for one in sorted(chosen, key=lambda one: one.seed)
-    ]
-    return [job_for(one, folder, "python results/paper_regime.py run") for one in made]
 
 
 def pack(lost: Path, whole: Path) -> None:
@@ -155,7 +131,8 @@ def gaps() -> dict[tuple[str, str], tuple[Interval, float]]:
     return {p: (mean_t(one), c) for p, one, c in zip(pairs, found, corrected, strict=True)}
 
 
-def _levels(scores: dict[str, list[float]]) -> str:
+def levels(scores: dict[str, list[float]]) -> str:
+    """The mean of every arm, in words."""
     return listing([f"{name_of(arm)} {np.mean(of):.3f}" for arm, of in scores.items()])
 
 
@@ -197,70 +174,17 @@ def reading() -> str:
         "sessions masked the fleet "
         f"was lost at {lost.until:,} of 30,000 sessions, of the 90,000 planned; by then no run of "
         f"30 had ever reached half of the possible (best point {best:.2f}; CTR there "
-        f"{_levels(at_end)}), and critics gave their own actions, in the middle of ten runs, so "
+        f"{levels(at_end)}), and critics gave their own actions, in the middle of ten runs, so "
         f"many times what rewards allow: {_values(lost)}. So the primary test has nothing to "
         "compare, and the paper's time scale, 30,000 sessions against 50,000, does not appear in "
         f"the part that was seen. Continuing ({whole.until:,} sessions, to the end): best points "
-        f"{_levels(peaks)} on average, within the first thousands of sessions, then nearly all "
+        f"{levels(peaks)} on average, within the first thousands of sessions, then nearly all "
         f"fall; {reach} ever reach half of the possible (log-rank p = {number(p)}, LSER against "
         f"uniform), {fell} stay more than .1 below their best for {LONG:,} sessions. At the end "
-        f"{_levels({a: list(final(a).values()) for a in ARMS})}; {pairs}; values over the bound "
+        f"{levels({a: list(final(a).values()) for a in ARMS})}; {pairs}; values over the bound "
         f"{_values(whole)}. One run of LSER keeps a CTR of {final('lser')[steady[0]]:.2f} to the "
         "end, and it is the one of thirty whose values stay at the bound. One update a step "
         "(K of the plan, another critic) does not fall like this, and bounded values hold there."
-    )
-
-
-def bounded() -> dict[str, tuple[Interval, float, int]]:
-    """Q: CTR late in 3,000 sessions, bounded minus as printed, with Holm's p and the seeds."""
-    found = {}
-    for arm in BOUNDED:
-        ours = {run.seed: run.curve for run in _bounded_runs(arm)}
-        scores = [
-            {seed: _late(curve) for seed, curve in curves.items() if seed in ours}
-            for curves in (ours, continuing().curves[arm])
-        ]
-        found[arm] = paired_difference(*scores)
-    corrected = holm([paired_p(one) for one in found.values()])
-    return {
-        arm: (mean_t(one), p, len(one))
-        for (arm, one), p in zip(found.items(), corrected, strict=True)
-    }
-
-
-@cache
-def _bounded_runs(arm: str) -> list[records.Record]:
-    return [run for run in records.find(BOUNDED_FILE) if run.label.startswith(arm)]
-
-
-def _over_the_bound(run: records.Record) -> float:
-    return float(run.curve[-1]["value_own_mean"] / run.curve[-1]["value_bound_high"])
-
-
-def _late(curve: Curve) -> float:
-    return float(np.mean([p["metric"] for p in curve if p["sessions"] in (2_000, 3_000)]))
-
-
-def bounded_reading() -> str:
-    """What Q says in words."""
-    parts = [
-        f"{name_of(arm)} {interval(mean, sign=True)} over {seeds} seeds "
-        f"(p = {number(p)} after Holm)"
-        for arm, (mean, p, seeds) in bounded().items()
-    ]
-    ends = {arm: [_late(run.curve) for run in _bounded_runs(arm)] for arm in BOUNDED}
-    values = [
-        f"{name_of(arm)} {np.median([_over_the_bound(r) for r in _bounded_runs(arm)]):.2f}"
-        for arm in BOUNDED
-    ]
-    if any(mean.low > 0 for mean, _, _ in bounded().values()):
-        raise ValueError("bounded values help now, and the text says that they do not")
-    return (
-        "**The paper's regime with bounded values** (Q of the plan; A's continuing half with "
-        '`value_bound="auto"` alone, 3,000 sessions, points at 2,000 and 3,000): CTR '
-        f"{_levels(ends)}; bounded minus as printed {listing(parts)}. Values rise to the bound "
-        f"instead of past it ({listing(values)} of it at the end, in the middle of five runs): as "
-        "far as five seeds can tell, bounds alone do not bring these runs back."
     )
 
 
@@ -277,7 +201,7 @@ def in_short() -> str:
         f"plan, 10 seeds) values run away, up to {most:.0f} times what rewards allow in the middle "
         f"run, and nobody keeps what it learns: with sessions masked no run of 30 reaches half of "
         f"the possible in {lost.until:,} sessions, continuing {reach} of 30 do, and after "
-        f"{whole.until:,} sessions the CTR is {_levels(ends)}; the one run that holds "
+        f"{whole.until:,} sessions the CTR is {levels(ends)}; the one run that holds "
         f"({final('lser')[steady[0]]:.2f}) is the one whose values stay at their bound."
     )
 
@@ -308,14 +232,12 @@ def table() -> str:
 
 def block() -> str:
     """The words and the table."""
-    return f"{reading()}\n\n{bounded_reading()}\n\n{table()}"
+    return f"{reading()}\n\n{table()}"
 
 
 def main(words: list[str]) -> None:
-    """Run, pack, or print every figure."""
-    if words and words[0] in ("run", "pack-bounded"):
-        carry_out(words[0].partition("-")[0], bounded_jobs(Path(words[1])), BOUNDED_FILE)
-    elif words:
+    """Pack, or print every figure."""
+    if words:
         pack(Path(words[1]), Path(words[2]))
     else:
         print(block())

@@ -8,6 +8,7 @@ import lead
 import numpy as np
 import paper_regime
 import recommender
+import regime_bounded
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
 
@@ -34,7 +35,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         paper_regime.reading(),
-        paper_regime.bounded_reading(),
+        regime_bounded.reading(),
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),

@@ -307,7 +307,7 @@ def test_the_primary_test_of_the_demo_needs_its_ratio_and_every_world(recommende
 
 @pytest.fixture(scope="module")
 def regime(build):
-    """A and Q of the plan."""
+    """A of the plan."""
     return build.paper_regime
 
 
@@ -330,9 +330,9 @@ def test_runs_that_never_get_there_count_as_that_long(regime):
     assert all(sessions <= 12_000 for sessions in there)
 
 
-def test_bounded_runs_differ_from_those_as_printed_in_bound_and_length_alone(regime):
-    for arm in regime.BOUNDED:
-        for run in regime._bounded_runs(arm):
+def test_bounded_runs_differ_from_those_as_printed_in_bound_and_length_alone(build, regime):
+    for arm in build.regime_bounded.MEMORIES:
+        for run in build.regime_bounded.runs(arm):
             mine, its = dict(run.experiment), dict(regime.runs()[arm][run.seed].experiment)
             assert mine["agent"] == {**its["agent"], "value_bound": "auto"}
             for name in ("agent", "sessions", "label"):
