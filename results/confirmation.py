@@ -84,7 +84,8 @@ def in_short() -> str:
     quiet = runs(NOISES[0])
     found = quiet.against(OURS, CONTROLS)
     return (
-        f"**On twenty new seeds** (C of the plan, 100 to 119, noise .1, 15,000 sessions) the "
+        f"**On twenty new seeds** (C of the plan, 100 to 119, noise .1, 15,000 sessions, "
+        f"{quiet.whole()}) the "
         f"primary test {OUTCOMES[outcome()]}: LSER minus each, Holm over the three: {told(found)}; "
         f"final CTR {levels({arm: quiet.mean(arm) for arm in ARMS})}."
     )

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 from committed import RESULTS, by_arm
-from delayed import LEVEL, Gap, gap
+from delayed import LEVEL, Gap, gap, verdict
 from scipy.stats import binomtest
-from scored import Scored, corrected, gather, row, scored, told
+from scored import Scored, chance, corrected, gather, row, scored
 
 from lser.experiments.records import Record
+from lser.experiments.studies import plan
 from lser.report.stats import holm, mean_t
 from lser.report.style import interval, listing, name_of, number
 
@@ -24,8 +25,9 @@ BASE = "lser"
 
 @cache
 def runs() -> Scored:
-    """The runs by arm."""
-    return scored(by_arm(FILE))
+    """The runs by arm, in the order of the plan."""
+    found, order = by_arm(FILE), dict.fromkeys(one.label for one in plan("fall", "paper", 1))
+    return scored({arm: found[arm] for arm in order if arm in found})
 
 
 def known() -> bool:
@@ -76,12 +78,29 @@ def one_reward(arm: str) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
+def spread(arm: str) -> float:
+    """The deviation of values over random actions at the end, median run."""
+    ends = [_told(r)[-1].get("value_spread", np.nan) for r in runs().runs[arm].values() if _told(r)]
+    return float(np.median(ends)) if ends else float("nan")
+
+
 def _told(run: Record) -> list[dict[str, float]]:
     return [point for point in runs().curve(run) if "value_own_mean" in point]
 
 
 def _over(point: dict[str, float]) -> float:
     return point["value_own_mean"] / point["value_bound_high"]
+
+
+def _depths() -> str:
+    """Which arms fall less deep than LSER as printed, and which deeper."""
+    parts = {"below": "below it", "above": "above it", "not separated": "not separated"}
+    told: dict[str, list[str]] = {side: [] for side in parts}
+    for arm, (one, p) in secondary().items():
+        side = verdict(one.mean, p)
+        plain = f" {interval(one.mean, sign=True)} ({chance(p)})"
+        told[side].append(f"{name_of(arm)}{'' if side == 'not separated' else plain}")
+    return "; ".join(f"{parts[side]}: {listing(arms)}" for side, arms in told.items() if arms)
 
 
 def reading() -> str:
@@ -92,9 +111,7 @@ def reading() -> str:
     fell = {arm: runs().fallen(arm) for arm in arms}
     decided = [arm for arm, p in found.items() if p <= LEVEL]
     said = (
-        "**decides for "
-        + listing([f"{name_of(a)} (p = {number(found[a])})" for a in decided])
-        + "**"
+        "**decides for " + listing([f"{name_of(a)} ({chance(found[a])})" for a in decided]) + "**"
         if decided
         else f"**is open** for all {len(found)} (smallest p after Holm {min(found.values()):.3f})"
     )
@@ -108,7 +125,7 @@ def reading() -> str:
         f"tenth of the possible below their best: {counts}. The primary test, each arm against "
         f"LSER as printed over paired seeds with Holm, {said}; with ten pairs it decides only "
         "where nine differ in one direction. How deep they fall, minus LSER as printed, shares of "
-        f"the possible, Holm over them: {told(secondary())}. Critics' values of their own actions "
+        f"the possible, Holm over them: {_depths()}. Critics' values of their own actions "
         f"over what rewards allow at the end (at their most), median run: {over}. Batches with one "
         f"reward: {alike}."
     )
@@ -118,8 +135,9 @@ def table() -> str:
     """Every arm."""
     lines = [
         "| arm | fell | p after Holm | depth of the fall [95 %] | minus lser [95 %] | CTR [95 %] | "
-        "worst run | values over the bound, end | most | batches with one reward | seeds |",
-        "|" + "---|" * 11,
+        "worst run | values over the bound, end | most | spread of values | batches with one "
+        "reward | seeds |",
+        "|" + "---|" * 12,
     ]
     exact, deep = primary(), secondary()
     for arm in sorted(runs().runs, key=lambda name: sum(runs().fallen(name).values())):
@@ -131,7 +149,8 @@ def table() -> str:
                 *(interval(deep[arm][0].mean, sign=True) if arm in deep else "",),
                 *(interval(mean_t(ends)), f"{min(ends):.3f}"),
                 *(number(v, digits=2) for v in values(arm)),
-                *(number(one_reward(arm), digits=2), str(len(ends))),
+                *(number(x, digits=2) for x in (spread(arm), one_reward(arm))),
+                str(len(ends)),
             )
         )
     return "\n".join(lines)

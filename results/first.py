@@ -35,10 +35,10 @@ COMPARED = (
     *(("interest-evolution", ""), ("recogym", ""), ("long-term-satisfaction", "")),
 )
 AS_PRINTED = {  # what C of the plan adds, by its primary test
-    "above": "as printed for a while, on twenty new seeds too",
+    "above": "as printed for a while, confirmed on twenty new seeds",
     "not separated": "as printed for a while, though twenty new seeds leave it open",
-    "below": "as printed on some seeds for a while, but not on twenty new ones, where it does harm",
-    "": "as printed for a while",
+    "below": "as printed for a while on some seeds, but not on twenty new ones",
+    "": "as printed for a while",  # before it has been run
 }
 
 
@@ -46,7 +46,7 @@ def answer() -> str:
     """The results in two sentences."""
     said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""]
     return (
-        f"Replay in order of reward helps on VirtualTaobao: {said}, with the cure (`lser-steady`) "
+        f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (`lser-steady`) "
         "at the paper's length too. Locality itself adds little, where it can be told at all; on "
         "interest evolution paid by watch time, and where effects are delayed, LSER does harm."
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from committed import RESULTS, by_arm
 from delayed import Gap, gap, verdict
-from scored import Scored, corrected, gather, row, scored
+from scored import Scored, chance, corrected, gather, row, scored
 
 from lser.report.stats import mean_t
 from lser.report.style import interval, listing, name_of, number
@@ -45,7 +45,7 @@ def reading() -> str:
     sides: dict[str, list[str]] = {}
     for arm, (one, p) in found.items():
         sides.setdefault(verdict(one.mean, p), []).append(
-            f"`{arm}` {interval(one.mean, sign=True)} (p = {number(p)})"
+            f"`{arm}` {interval(one.mean, sign=True)} ({chance(p)})"
         )
     parts = [
         f"{words} {listing(sides[side])}"

@@ -140,9 +140,14 @@ def corrected(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
 def told(found: Mapping[str, tuple[Gap, float]]) -> str:
     """Comparisons in words."""
     return "; ".join(
-        f"{name_of(arm)} {interval(one.mean, sign=True)} ({verdict(one.mean, p)}, p = {number(p)})"
+        f"{name_of(arm)} {interval(one.mean, sign=True)} ({verdict(one.mean, p)}, {chance(p)})"
         for arm, (one, p) in found.items()
     )
+
+
+def chance(p: float) -> str:
+    """A p-value in words."""
+    return "p < 0.001" if p < 0.001 else f"p = {number(p)}"
 
 
 def levels(arms: Mapping[str, float], digits: int = 3) -> str:

@@ -87,7 +87,7 @@ def test_what_has_not_run_says_nothing(fresh):
         assert (fresh[name].reading(), fresh[name].block()) == ("", "")
     assert fresh["sections"].sections() == ""
     assert set(fresh["sections"].outcomes().values()) == {""}
-    assert "for a while, with the cure" in fresh["first"].answer()
+    assert "for a while; with the cure" in fresh["first"].answer()
 
 
 def test_c_holds_where_lser_is_above_uniform_after_holm(fresh):
@@ -101,7 +101,7 @@ def test_c_holds_where_lser_is_above_uniform_after_holm(fresh):
     found = script.runs(0.1).against("lser", script.CONTROLS)
     assert [script.verdict(one.mean, p) for one, p in found.values()][:2] == ["above", "below"]
     assert found["uniform"][0].mean.estimate == pytest.approx(0.15, abs=0.02)
-    assert "on twenty new seeds too" in fresh["first"].answer()
+    assert "confirmed on twenty new seeds" in fresh["first"].answer()
     assert "LSER minus each" in script.in_short()
 
 
@@ -185,6 +185,8 @@ def test_runs_fall_where_they_end_below_their_best(fresh):
     assert script.primary()["uniform"] == pytest.approx(8 * 2 / 2**10)
     told = script.reading()
     assert "**decides for uniform (p = 0.016)**" in told
+    assert "below it: uniform −0." in told
+    assert list(script.runs().runs)[:2] == ["lser", "a coin per item"]
     assert "25,000 sessions of the 60,000 planned, 10 seeds of 20" in told
     depth, p = script.secondary()["uniform"]
     assert depth.mean.high < 0
@@ -222,9 +224,9 @@ def test_new_seeds_are_a_row_of_the_table_and_words_of_the_claims(fresh):
     ]
     found = find_out(studies([*plain, *records.find(fresh["confirmation"].FILE), *fall]))
     rows = overview(found).table.rows
-    assert [row[0] for row in rows if "noise 0.1" in row[0]]
+    assert [row[0] for row in rows if "new seeds, noise 0.1" in row[0]]
     words = {row[0]: row[2] for row in claims_table(found).rows}
     ends = next(text for claim, text in words.items() if claim.startswith("LSER ends above"))
-    assert "; new seeds, LSER minus uniform: noise 0.1 +0.1" in ends
+    assert "; LSER minus uniform: new seeds, noise 0.1 +0.1" in ends
     falls = next(text for claim, text in words.items() if claim.startswith("After its peak"))
     assert "; new seeds, 60,000: LSER 0 of 10, uniform 0 of 10" in falls

@@ -62,7 +62,7 @@ def _confirmed(
         for one in _panels(found, "confirmation")
         if (value := of(one)) is not None
     ]
-    return f"; new seeds, {what}: {', '.join(told)}" if told else ""
+    return f"; {what}: {'; '.join(told)}" if told else ""
 
 
 def _panels(found: Sequence[StudyFindings], study: str) -> list[Finding]:

@@ -159,7 +159,7 @@ STUDIES: dict[str, StudySpec] = {
             about="C: LSER, uniform and controls with LSER's bucket sizes, at two levels of noise.",
             cells=f"{_PLANNED}:confirmation",
             arm_by=(_MEMORY,),
-            panel_by=(Axis("agent.noise_scale", "noise {:g}"),),
+            panel_by=(Axis("agent.noise_scale", "new seeds, noise {:g}"),),
             first_seed=NEW_SEEDS,
         ),
         StudySpec(
