@@ -189,6 +189,19 @@ def test_a_variant_of_one_row_has_no_column() -> None:
     assert "odd" not in first(runs + lone).table.columns
 
 
+def test_a_memory_of_few_rows_has_no_column_and_is_named() -> None:
+    runs = [
+        run(memory, seed, 0.5, sessions=1_000 * at)
+        for at in range(1, 6)
+        for memory in ("lser", "uniform", "per", *(("shuffled-code",) if at == 1 else ()))
+        for seed in range(3)
+    ]
+    found = first(runs)
+    assert found.table.columns == ("where", "LSER", "uniform", "PER", *KNOWN)
+    assert "Without a column, as few rows have it: shuffled-code." in found.table.notes
+    assert found.tests == 10  # what has no column is not in its family
+
+
 def test_a_panel_whose_worlds_come_with_its_seeds_has_their_mean_scale() -> None:
     def world(seed: int) -> dict[str, object]:
         return {"name": "bazaar", "state_dependence": 0.75, "sparsity": 0.02, "world_seed": seed}

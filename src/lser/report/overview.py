@@ -1,5 +1,6 @@
 """The first screen: every headline panel in one table of shares of the possible, with verdicts."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
 _LEARNERS = tuple(AGENTS[name].title for name in AGENTS)
 CONSTANT, BANDIT = "best constant", "best bandit"
+FEW = 4  # a memory that less than one in so many rows has gets no column
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
 
 
@@ -185,12 +187,14 @@ def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
 
 
 def _arms(rows: Sequence[Row]) -> list[str]:
-    """LSER and uniform first, then the others as everywhere; no column for one variant's row."""
-    held = [set(row.scores) for row in rows]
-    names = dict.fromkeys(arm for row in rows for arm in row.scores)
-    known = [name for name in dict.fromkeys(("lser", "uniform", *MEMORIES)) if name in names]
-    others = [name for name in names if name not in known]
-    return [*known, *(n for n in others if len(rows) == 1 or sum(n in arms for arms in held) > 1)]
+    """LSER and uniform first, then the others as everywhere; no column for what few rows have."""
+    held = Counter(arm for row in rows for arm in row.scores)
+    known = [name for name in dict.fromkeys(("lser", "uniform", *MEMORIES)) if name in held]
+    others = [name for name in held if name not in known]
+    return [
+        *(name for name in known if name == "lser" or held[name] * FEW >= len(rows)),
+        *(name for name in others if len(rows) == 1 or held[name] > 1),
+    ]
 
 
 def _reading(pair: Versus, adjusted: float) -> str:
@@ -217,7 +221,10 @@ def _caption(tests: int) -> str:
 
 def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
-    kinds = _kinds(rows)
+    kinds, shown = _kinds(rows), _arms(rows)
+    left = [name_of(m) for m in MEMORIES if m not in shown and any(m in r.scores for r in rows)]
+    if left:
+        notes.append(f"Without a column, as few rows have it: {listing(left)}.")
     if kinds:
         notes.append(
             f"For comparison, without signs and with few seeds or none: {listing(kinds)} (of the "
