@@ -80,9 +80,9 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
 
     def stop() -> bool:
         if time.time() > deadline:
-            slots = [list(map(int, member.nonzero()[0])) for member in fleet._member]
-            running = fleet.board.running
-            fleet._ready = [Ready((), tuple(s for s in some if running[s])) for some in slots]
+            for squad in fleet.squads:
+                running = squad._member & (squad.board.running > 0)
+                squad._ready = [Ready((), tuple(map(int, row.nonzero()[0]))) for row in running]
             raise TimeUp
         return False
 
@@ -100,7 +100,7 @@ def pace(jobs: Sequence[Job], device: str, workers: int, seconds: float) -> floa
     fleet, marks = Fleet(jobs, device=device, workers=workers), []
 
     def stop() -> bool:
-        if marks or int(fleet.board.steps.min()) > 200:
+        if marks or fleet.reached.steps > 200 * fleet.seats:
             marks.append(time.perf_counter())
             if marks[-1] - marks[0] > seconds:
                 raise TimeUp
