@@ -137,8 +137,8 @@ def test_memories_that_wait_have_crews_by_their_number(tmp_path):
         found = mustered(jobs(tmp_path, *cells), workers, apart=apart)
         return [(len(some.jobs), some.workers, some.urgent) for some in found]
 
-    assert crews(4, 12, 8) == [(4, 2, True), (12, 6, False)]
-    assert crews(1, 15, 4) == [(1, 1, True), (15, 3, False)]
+    assert crews(4, 12, 8) == [(4, 4, True), (12, 6, False)]  # two of them fill a core
+    assert crews(1, 15, 4) == [(1, 2, True), (15, 3, False)]
     assert crews(1, 1, 1) == [(1, 1, True), (1, 1, False)]  # a crew more than asked for
     assert crews(1, 1, 0) == [(1, 0, True), (1, 0, False)]
     assert crews(4, 12, 8, apart=False) == [(16, 8, False)]

@@ -111,10 +111,11 @@ def mustered(jobs: Sequence[Job], workers: int, *, apart: bool) -> list[Muster]:
     if not (apart and waiting and others):
         # no crew should have many of those that make others wait
         return [Muster([*waiting, *others], workers)]
-    crews = max(1, round(workers * len(waiting) / len(jobs)))
+    share = max(1, round(workers * len(waiting) / len(jobs)))
     return [
-        Muster(waiting, min(workers, crews), urgent=True),
-        Muster(others, max(workers and 1, workers - crews)),
+        # while errors are computed these crews have nothing to do: two of them fill a core
+        Muster(waiting, min(workers, 2 * share), urgent=True),
+        Muster(others, max(workers and 1, workers - share)),
     ]
 
 
