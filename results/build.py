@@ -22,7 +22,9 @@ import recommender
 import references
 import regime_bounded
 from committed import RESULTS, SEED, findings, found, panel_of
-from first import ANSWER, first_screen, headline, history, notes
+from first import answer, first_screen, headline, history, notes
+from sections import outcomes as planned_outcomes
+from sections import sections
 from speed import short_speed, speed
 from words import words
 
@@ -182,6 +184,7 @@ def readmes() -> dict[Path, str]:
         "delayed": delayed.block,
         "interest": interest.block,
         "lead": lead.block,
+        "planned": sections,
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())
@@ -190,6 +193,8 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_f", interest.reading())
     outcomes = with_block(outcomes, "outcome_q", regime_bounded.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
+    for name, said in planned_outcomes().items():
+        outcomes = with_block(outcomes, name, said)
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),
@@ -204,7 +209,7 @@ def main() -> None:
         RESULTS / "report",
         seed=SEED,
         title=TITLE,
-        answer=[ANSWER],
+        answer=[answer()],
         notes=notes(),
     )
     texts = readmes()

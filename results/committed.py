@@ -12,11 +12,11 @@ SEED = 0  # of the bootstrap
 
 
 def found() -> list[records.Record]:
-    """Every committed record that is reported; tuning and Q of the plan have their own places."""
+    """Every committed record that is reported; tuning, J and Q of the plan are told elsewhere."""
     return [
         record
         for record in records.find(RESULTS)
-        if record.study != "tuning" and not record.label.endswith("bounded values")
+        if record.study not in ("tuning", "reruns") and not record.label.endswith("bounded values")
     ]
 
 

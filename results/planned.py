@@ -1,9 +1,11 @@
-"""Runs D and A of plan.md as fleets, in the order and with the cuts that are written there.
+"""Runs experiments of plan.md as fleets, in the order and with the cuts that are written there.
 
 ``python results/planned.py FOLDER d --seconds 420`` runs D's fleets one after another;
 ``python results/planned.py FOLDER a --seconds 900`` measures how fast the paper's regime is on
-seeds that are not reported, sets the length that fits, and runs it. A fleet that the time cuts off
-leaves its records as stopped, with a last evaluation.
+seeds that are not reported, sets the length that fits, and runs it; ``b``, ``c``, ``f``, ``g`` and
+``h`` (with J's second runs) run what `cells` says, one fleet for all runs of one shape. What is
+finished is not run again. A fleet that the time cuts off leaves its records as stopped, with a last
+evaluation.
 """
 
 import argparse
@@ -18,9 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cells import STUDIES, Choice, chosen, command_of, fleets
+
 from lser.experiments.experiment import Experiment
 from lser.experiments.studies import plan
-from lser.experiments.study import Job, job_for
+from lser.experiments.study import Job, finished, job_for
 
 MAP = ("uniform", "reward-top", "shuffled-code", "lser")
 LONG = MAP
@@ -157,11 +161,30 @@ def fitting(half: Sequence[Experiment], options: argparse.Namespace, deadline: f
     return sessions
 
 
+def run_chosen(options: argparse.Namespace, deadline: float) -> None:
+    """The runs of a letter: those that can share a fleet together, one fleet after another."""
+    choice = Choice(
+        arms=[arm for arm in options.arms.split(",") if arm],
+        seeds=options.seeds or 0,
+        sessions=options.sessions or 0,
+        shift=options.shift,
+        reward=options.reward or "",
+        flips=options.flips,
+    )
+    letter = options.experiment
+    for fleet in fleets(chosen(letter, choice)):
+        jobs = [job_for(o, options.folder, command_of(o, letter)) for o in fleet[: options.limit]]
+        left = [job for job in jobs if not finished(job)]
+        if left and time.time() < deadline:
+            print(f"{letter}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
+            apart(sail, left, options.device, options.workers, deadline)
+
+
 def main() -> None:
     """Run one experiment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("experiment", choices=("d", "a"))
+    parser.add_argument("experiment", choices=("d", "a", *STUDIES))
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--first", type=int, default=0, help="of D's fleets")
     parser.add_argument("--last", type=int, help="of D's fleets, this one not included")
@@ -171,10 +194,15 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="runs of a fleet at most, to try this out")
     parser.add_argument("--sessions", type=int, help="of each run, in place of what fits")
     parser.add_argument("--horizon", default="session", choices=("session", "continuing"))
+    parser.add_argument("--arms", default="", help="labels with commas between, of the letters")
+    parser.add_argument("--seeds", type=int, help="how many, of the letters")
+    parser.add_argument("--shift", type=int, default=0, help="added to seeds, to try this out")
+    parser.add_argument("--reward", choices=("quality", "watch time"), help="of F")
+    parser.add_argument("--flips", type=int, choices=(0, 4), help="of G")
     options = parser.parse_args()
     deadline = time.time() + options.seconds
     options.small = {"sessions": options.sessions} if options.sessions else {}
-    run_d(options, deadline) if options.experiment == "d" else run_a(options, deadline)
+    {"d": run_d, "a": run_a}.get(options.experiment, run_chosen)(options, deadline)
 
 
 if __name__ == "__main__":

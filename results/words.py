@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
+import confirmation as new_seeds
 import delayed
+import fall
 import interest as drifting
 import lead
 import numpy as np
+import options
 import paper_regime
 import recommender
 import regime_bounded
+import reruns
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
 
@@ -31,9 +35,11 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
     lines = [
         headline(taobao, studies),
         steadiness(taobao),
+        new_seeds.reading(),
         carried(taobao, studies),
         locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
+        fall.reading(),
         paper_regime.reading(),
         regime_bounded.reading(),
         interest(panel_of("comparison", "interest-evolution")),
@@ -43,12 +49,14 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         drifting.reading(),
         recommender.reading(),
         lead.reading(),
+        options.reading(),
         store(panel_of),
         bits(panel_of("hyperplanes", "virtual-taobao")),
         horizon(panel_of),
         seeds(taobao),
+        reruns.reading(),
     ]
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {line}" for line in lines if line)  # what has not run says nothing
 
 
 def confirmed(taobao: Finding) -> Versus:

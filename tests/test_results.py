@@ -55,13 +55,16 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
     rows = re.findall(r"^\| \*\*([A-J])\*\* \|.*\| (\d+) to \d+[^|]*\|[^|]*\|[^|]*\|$", plan, re.M)
     assert [name for name, _ in rows] == list("ABCDEFGHIJ")
     planned = {
+        "confirmation",
         "cure",
         "delayed",
         "demo",
+        "fall",
         "interest",
         "lead",
         "lead-bounded",
         "locality",
+        "options",
         "paper-regime",
         "recommender",
     }  # themselves planned

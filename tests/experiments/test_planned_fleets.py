@@ -1,7 +1,9 @@
 """What `results/planned.py` runs, in which order and how long."""
 
 import importlib.util
+import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,12 @@ SCRIPT = Path(__file__).resolve().parents[2] / "results" / "planned.py"
 @pytest.fixture(scope="module")
 def planned():
     """The script."""
-    spec = importlib.util.spec_from_file_location("results_planned", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(SCRIPT.parent))  # it imports what lies beside it
+        spec = importlib.util.spec_from_file_location("results_planned", SCRIPT)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
 
 
 def test_fleets_of_d_share_no_run(planned):
@@ -40,3 +44,45 @@ def test_dealing_keeps_every_run_and_gives_a_crew_few_worlds(planned):
 )
 def test_the_length_of_a_follows_from_the_pace(planned, seconds, step, sessions):
     assert planned.length(seconds, step) == sessions
+
+
+@pytest.fixture(scope="module")
+def cells(planned):
+    """The runs of a letter."""
+    return sys.modules["cells"]
+
+
+@pytest.mark.parametrize(
+    ("letter", "runs", "seeds"),
+    [("b", 90, 10), ("c", 160, 20), ("f", 280, 20), ("g", 900, 10), ("h", 150, 10)],
+)
+def test_a_letter_has_the_runs_of_the_plan_on_its_seeds(cells, letter, runs, seeds):
+    found = cells.chosen(letter, cells.Choice())
+    assert len(found) == runs
+    assert {one.seed for one in found} == set(range(100, 100 + seeds))
+    assert all(one.names[2] in ("ddpg", "neural-bandit") for one in found)
+
+
+def test_only_goals_need_a_fleet_of_their_own(cells):
+    assert [len(cells.fleets(cells.chosen(x, cells.Choice()))) for x in "bcfgh"] == [1, 1, 1, 2, 1]
+    _, apart = cells.fleets(cells.chosen("g", cells.Choice()))
+    assert {one.label for one in apart} == {"her"}
+
+
+def test_reruns_are_the_runs_of_c_under_another_name(cells):
+    first = [one for one in cells.chosen("c", cells.Choice()) if one.agent.noise_scale == 0.1]
+    known = {(one.label, one.seed): one for one in first}
+    for where in (cells.FLEET, cells.CPU):
+        for one in cells.rerun(where):
+            label = one.label.removesuffix(f" on {where}")
+            assert replace(one, study="confirmation", label=label) == known[label, one.seed]
+
+
+def test_what_is_chosen_is_cut_and_shifted(cells):
+    choice = cells.Choice(arms=("lser",), seeds=2, sessions=200, shift=800, reward="quality")
+    first, second = cells.chosen("f", choice)
+    assert (first.seed, second.seed) == (900, 901)
+    assert (first.sessions, first.evaluate_every) == (200, 10)
+    assert first.simulator.reward == "quality"
+    flipped = cells.chosen("g", cells.Choice(flips=4))
+    assert {one.simulator.number_of_flips for one in flipped} == {4}

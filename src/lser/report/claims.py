@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lser.experiments.records import Record
+from lser.report import again
 from lser.report.findings import LEVEL, Finding, StudyFindings, Versus, between
 from lser.report.panels import Arm, columns
 from lser.report.sentences import compare, nothing_learned
@@ -63,7 +64,7 @@ def _best_on_virtual_taobao(found: Sequence[StudyFindings]) -> Answer | None:
         _counted(one, [(pair, r) for (o, pair), r in zip(pairs, readings, strict=True) if o is one])
         for one in panels
     ]
-    return Answer(_settle(readings), "; ".join(words))
+    return Answer(_settle(readings), "; ".join(words) + again.ends_above(found))
 
 
 def _pairs(one: Finding) -> list[Versus]:
@@ -92,7 +93,9 @@ def _sooner(found: Sequence[StudyFindings]) -> Answer | None:
         f"{interval(pair.difference, sign=True)} against {name_of(pair.reference)}"
         for one, pair in pairs
     )
-    return Answer(_settle(_readings([pair for _, pair in pairs])), words)
+    return Answer(
+        _settle(_readings([pair for _, pair in pairs])), words + again.learns_sooner(found)
+    )
 
 
 def _on(simulator: str) -> Callable[[Sequence[StudyFindings]], Answer | None]:
@@ -232,7 +235,7 @@ def _intervention(found: Sequence[StudyFindings]) -> Answer | None:
             f"it touched {len(ours)} of {count(len(stopped[0].runs), 'run')}; in those "
             f"{interval(pair.difference, sign=True)}"
         )
-        return Answer(_settle([pair.verdict]), words)
+        return Answer(_settle([pair.verdict]), words + again.stops(found))
     return None
 
 
@@ -251,6 +254,7 @@ def _fluctuates(found: Sequence[StudyFindings]) -> Answer | None:
     )
     text = f"runs that end more than a tenth below their best after {one.panel.sessions:,}: {words}"
     first = fell["lser"].fallen
+    text += again.falls(found)
     return Answer(HOLDS if first and first.estimate > 0 else OPEN, text)
 
 

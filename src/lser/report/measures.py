@@ -1,8 +1,8 @@
 """What is read off the runs of one arm: when it got there, whether it stayed, what it cost."""
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from lser.experiments.records import Record
 from lser.experiments.studies import ScoreScale
@@ -35,20 +35,23 @@ def reached(arm: Arm, threshold: float) -> Reached:
 
 
 def fallen(arm: Arm, scale: ScoreScale | None) -> Interval | None:
-    """The share of runs that end clearly below their own best evaluation, on a known scale.
-
-    A fall is more than `FALL` of the way from random to best, and more than two standard errors of
-    the two evaluations.
-    """
+    """The share of runs that end clearly below their own best evaluation, on a known scale."""
     if scale is None or not arm.areas:
         return None
-    unit = scale.best.score - scale.random.score
-    falls = []
-    for run in (run for run in arm.runs if run.curve):
-        peak, final = max(run.curve, key=lambda line: line["metric"]), run.final or {}
-        noise = 2 * math.hypot(float(peak.get("metric_se", 0)), float(final.get("metric_se", 0)))
-        falls.append(peak["metric"] - final["metric"] > max(FALL * unit, noise))
+    falls = [fell(run.curve, run.final or {}, scale) for run in arm.runs if run.curve]
     return clopper_pearson(sum(falls), len(falls))
+
+
+def fell(curve: Sequence[Mapping[str, float]], end: Mapping[str, Any], scale: ScoreScale) -> bool:
+    """Whether a run ends clearly below the best point of its curve.
+
+    That is by more than `FALL` of the way from random to best, and by more than two standard errors
+    of the two evaluations.
+    """
+    peak = max(curve, key=lambda line: line["metric"])
+    noise = 2 * math.hypot(float(peak.get("metric_se", 0)), float(end.get("metric_se", 0)))
+    unit = scale.best.score - scale.random.score
+    return bool(peak["metric"] - end["metric"] > max(FALL * unit, noise))
 
 
 def untrained(run: Record) -> Mapping[str, float] | None:

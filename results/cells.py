@@ -1,0 +1,94 @@
+"""The runs that a letter of plan.md stands for, as fleets can make them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lser.agents.params import ActorCriticParams
+from lser.catalogue import MEMORIES
+from lser.experiments.experiment import Experiment
+from lser.experiments.presets import Scale, lasting
+from lser.experiments.studies import plan
+
+RERUN, NOISE = ("lser", "uniform"), 0.1  # the runs of C that J makes again
+FLEET, CPU = "another fleet", "a CPU"  # where
+
+
+class Study(NamedTuple):
+    """The study of a letter, and how many seeds of it there are."""
+
+    name: str
+    scale: Scale
+    seeds: int
+
+
+STUDIES = {
+    "b": Study("fall", "paper", 10),
+    "c": Study("confirmation", "paper", 20),
+    "f": Study("interest", "medium", 20),
+    "g": Study("offers", "paper", 10),
+    "h": Study("options", "paper", 10),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of a letter's runs; what is not said is left as it was planned."""
+
+    arms: Sequence[str] = ()
+    seeds: int = 0
+    sessions: int = 0
+    shift: int = 0
+    """Added to every seed: to try things out on seeds that are not reported."""
+    reward: str = ""
+    """Of F: quality or watch time."""
+    flips: int | None = None
+    """Of G."""
+
+
+def chosen(letter: str, choice: Choice) -> list[Experiment]:
+    """The letter's runs that can be stacked (bandits cannot), those of J behind those of H."""
+    study = STUDIES[letter]
+    cells = plan(study.name, study.scale, choice.seeds or study.seeds)
+    cells += rerun(FLEET, choice.seeds or study.seeds) if letter == "h" else []
+    return [_changed(one, choice) for one in cells if _wanted(one, choice)]
+
+
+def rerun(where: str, seeds: int = STUDIES["h"].seeds) -> list[Experiment]:
+    """J: C's runs of LSER and uniform again, seed by seed; nothing but their names differs."""
+    return [
+        replace(one, study="reruns", label=f"{one.label} on {where}")
+        for one in plan("confirmation", "paper", seeds)
+        if one.label in RERUN and one.agent.noise_scale == NOISE
+    ]
+
+
+def fleets(runs: Sequence[Experiment]) -> list[list[Experiment]]:
+    """Those that can share a fleet together: within a letter only goals make inputs wider."""
+    found: dict[bool, list[Experiment]] = {}
+    for one in runs:
+        found.setdefault("goals" in MEMORIES[one.names[1]].needs, []).append(one)
+    return [sorted(some, key=lambda one: one.label) for some in found.values()]
+
+
+def command_of(one: Experiment, letter: str) -> str:
+    """What makes this run, for its record."""
+    study = STUDIES[letter]
+    if one.study != study.name:
+        return f"python results/planned.py FOLDER {letter}"
+    return f"lser study {study.name} --scale {study.scale} --seeds {study.seeds} --engine fleet"
+
+
+def _wanted(one: Experiment, choice: Choice) -> bool:
+    world = one.simulator
+    return (
+        isinstance(one.agent, ActorCriticParams)
+        and (not choice.arms or one.label in choice.arms)
+        and choice.reward in ("", getattr(world, "reward", ""))
+        and choice.flips in (None, getattr(world, "number_of_flips", None))
+    )
+
+
+def _changed(one: Experiment, choice: Choice) -> Experiment:
+    shorter = lasting(one, choice.sessions) if choice.sessions else one
+    return replace(shorter, seed=one.seed + choice.shift)

@@ -1,0 +1,154 @@
+"""Why do runs fall: the figures of B in plan.md.
+
+``python results/planned.py FOLDER b --sessions N`` makes the runs, ``python results/fall.py pack
+FOLDER`` writes ``fall.jsonl.gz``; without arguments it prints every figure from there.
+"""
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from committed import RESULTS, by_arm
+from delayed import LEVEL, Gap, gap
+from scipy.stats import binomtest
+from scored import Scored, corrected, gather, row, scored, told
+
+from lser.experiments.records import Record
+from lser.report.stats import holm, mean_t
+from lser.report.style import interval, listing, name_of, number
+
+FILE = RESULTS / "fall.jsonl.gz"
+BASE = "lser"
+
+
+@cache
+def runs() -> Scored:
+    """The runs by arm."""
+    return scored(by_arm(FILE))
+
+
+def known() -> bool:
+    """Whether it has been run."""
+    return FILE.is_file()
+
+
+def others() -> list[str]:
+    """Every arm but LSER as printed."""
+    return [arm for arm in runs().runs if arm != BASE]
+
+
+def mcnemar(ours: dict[int, bool], theirs: dict[int, bool]) -> float:
+    """The exact two-sided p that runs of both arms fall equally often, over the seeds of both."""
+    seeds = ours.keys() & theirs
+    only = sum(ours[s] and not theirs[s] for s in seeds)
+    differ = sum(ours[s] != theirs[s] for s in seeds)
+    return float(binomtest(only, differ).pvalue) if differ else 1.0
+
+
+def primary() -> dict[str, float]:
+    """Whether runs fall, each arm against LSER as printed: McNemar's p after Holm."""
+    base = runs().fallen(BASE)
+    found = [mcnemar(runs().fallen(arm), base) for arm in others()]
+    return dict(zip(others(), holm(found), strict=True))
+
+
+def secondary() -> dict[str, tuple[Gap, float]]:
+    """How deep runs fall, each arm minus LSER as printed, with Holm's p."""
+    base = runs().depth(BASE)
+    return corrected({arm: gap(runs().depth(arm), base) for arm in others()})
+
+
+def values(arm: str) -> tuple[float, float]:
+    """Critics' values of their own actions over the bound, median run: at the end, at their most.
+
+    The bound of the records is that of rewards, the largest over 1 - γ.
+    """
+    found = [[_over(p) for p in _told(run)] for run in runs().runs[arm].values() if _told(run)]
+    if not found:
+        return float("nan"), float("nan")
+    return float(np.median([v[-1] for v in found])), float(np.median([max(v) for v in found]))
+
+
+def one_reward(arm: str) -> float:
+    """The share of batches with one single reward, mean over the points of the curves."""
+    found = [p["one_reward"] for r in runs().runs[arm].values() for p in _told(r)]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _told(run: Record) -> list[dict[str, float]]:
+    return [point for point in runs().curve(run) if "value_own_mean" in point]
+
+
+def _over(point: dict[str, float]) -> float:
+    return point["value_own_mean"] / point["value_bound_high"]
+
+
+def reading() -> str:
+    """What B says in words; nothing before it has been run."""
+    if not known():
+        return ""
+    found, arms = primary(), [BASE, *others()]
+    fell = {arm: runs().fallen(arm) for arm in arms}
+    decided = [arm for arm, p in found.items() if p <= LEVEL]
+    said = (
+        "**decides for "
+        + listing([f"{name_of(a)} (p = {number(found[a])})" for a in decided])
+        + "**"
+        if decided
+        else f"**is open** for all {len(found)} (smallest p after Holm {min(found.values()):.3f})"
+    )
+    sessions = runs().everything[0].experiment["sessions"]
+    counts = listing([f"{name_of(a)} {sum(f.values())} of {len(f)}" for a, f in fell.items()])
+    over = listing([f"{name_of(a)} {values(a)[0]:.2f} ({values(a)[1]:.2f})" for a in arms])
+    alike = listing([f"{name_of(a)} {one_reward(a):.2f}" for a in arms])
+    return (
+        f"**Why runs fall** (B of the plan; VirtualTaobao, {sessions:,} sessions of the 60,000 "
+        f"planned, {len(fell[BASE])} seeds of 20, {runs().whole()}). Runs that end more than a "
+        f"tenth of the possible below their best: {counts}. The primary test, each arm against "
+        f"LSER as printed over paired seeds with Holm, {said}; with ten pairs it decides only "
+        "where nine differ in one direction. How deep they fall, minus LSER as printed, shares of "
+        f"the possible, Holm over them: {told(secondary())}. Critics' values of their own actions "
+        f"over what rewards allow at the end (at their most), median run: {over}. Batches with one "
+        f"reward: {alike}."
+    )
+
+
+def table() -> str:
+    """Every arm."""
+    lines = [
+        "| arm | fell | p after Holm | depth of the fall [95 %] | minus lser [95 %] | CTR [95 %] | "
+        "worst run | values over the bound, end | most | batches with one reward | seeds |",
+        "|" + "---|" * 11,
+    ]
+    exact, deep = primary(), secondary()
+    for arm in sorted(runs().runs, key=lambda name: sum(runs().fallen(name).values())):
+        ends, depth = list(runs().of(arm).values()), list(runs().depth(arm).values())
+        lines.append(
+            row(
+                *(name_of(arm), str(sum(runs().fallen(arm).values()))),
+                *(number(exact[arm]) if arm in exact else "", interval(mean_t(depth))),
+                *(interval(deep[arm][0].mean, sign=True) if arm in deep else "",),
+                *(interval(mean_t(ends)), f"{min(ends):.3f}"),
+                *(number(v, digits=2) for v in values(arm)),
+                *(number(one_reward(arm), digits=2), str(len(ends))),
+            )
+        )
+    return "\n".join(lines)
+
+
+def block() -> str:
+    """The words and the table."""
+    return f"{reading()}\n\n{table()}" if known() else ""
+
+
+def main(words: list[str]) -> None:
+    """Pack, or print every figure."""
+    if words:
+        gather("fall", FILE, *map(Path, words[1:]))
+    else:
+        print(block())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

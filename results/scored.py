@@ -1,0 +1,164 @@
+"""Runs of a planned study on VirtualTaobao, whole or cut off, and the scores that plan.md names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from delayed import Gap, Scores, gap, verdict
+
+from lser.experiments import records
+from lser.experiments.studies import ScoreScale, scale_of
+from lser.report.measures import fell
+from lser.report.stats import area_under_curve, censored_median, holm
+from lser.report.style import interval, listing, name_of, number
+
+Runs = Mapping[str, Mapping[int, records.Record]]  # by arm, by seed
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The runs of a study by arm and seed; all are read at the end, or where all of them stand."""
+
+    runs: Runs
+    failed: int = 0
+    """Runs that failed, which have no score."""
+
+    @cached_property
+    def everything(self) -> list[records.Record]:
+        """Every run."""
+        return [run for arm in self.runs.values() for run in arm.values()]
+
+    @cached_property
+    def points(self) -> int | None:
+        """How many points of the curve all runs have, where one has no score at its end."""
+        if all(run.final is not None for run in self.everything):
+            return None
+        return min(len(run.curve) for run in self.everything)
+
+    @cached_property
+    def scale(self) -> ScoreScale:
+        """Random actions, the best constant and the best policy known."""
+        known = scale_of(self.everything[0].experiment, "ctr")
+        assert known is not None
+        return known
+
+    def whole(self) -> str:
+        """How many runs are complete, and where the others stood."""
+        stopped = [run for run in self.everything if run.status != "done"]
+        count = len(self.everything)
+        failed = f", {self.failed} more failed" if self.failed else ""
+        if not stopped:
+            return f"all {count} runs complete{failed}"
+        stood = [self.end(run)["sessions"] for run in stopped]
+        return (
+            f"{count - len(stopped)} of {count} runs complete, the others cut off and scored at "
+            f"{min(stood):,.0f} to {max(stood):,.0f} sessions{failed}"
+        )
+
+    def curve(self, run: records.Record) -> list[dict[str, float]]:
+        """The curve as far as it is read."""
+        return run.curve[: self.points]
+
+    def end(self, run: records.Record) -> Mapping[str, Any]:
+        """The evaluation that a run is scored by."""
+        if self.points is not None:
+            return run.curve[self.points - 1]
+        assert run.final is not None
+        return run.final
+
+    def of(self, arm: str, key: str = "metric") -> Scores:
+        """The scores of an arm: its CTR, or its reward per step."""
+        return {seed: float(self.end(run)[key]) for seed, run in self.runs.get(arm, {}).items()}
+
+    def mean(self, arm: str, key: str = "metric") -> float:
+        """Their mean."""
+        return float(np.mean(list(self.of(arm, key).values())))
+
+    def share(self, arm: str) -> float:
+        """Their mean as a share of the possible."""
+        return self.scale.share(self.mean(arm))
+
+    def fallen(self, arm: str) -> dict[int, bool]:
+        """Whether a run ends clearly below its best point."""
+        return {
+            seed: fell(self.curve(run), self.end(run), self.scale)
+            for seed, run in self.runs[arm].items()
+        }
+
+    def depth(self, arm: str) -> Scores:
+        """The best point of a run minus its end, in shares of the possible."""
+        unit = self.scale.best.score - self.scale.random.score
+        return {
+            seed: (max(p["metric"] for p in self.curve(run)) - self.end(run)["metric"]) / unit
+            for seed, run in self.runs[arm].items()
+        }
+
+    def area(self, arm: str) -> float:
+        """The average height of an arm's curves."""
+        curves = [self.curve(run) for run in self.runs[arm].values()]
+        heights = [
+            area_under_curve([p["sessions"] for p in c], [p["metric"] for p in c]) for c in curves
+        ]
+        return float(np.mean(heights))
+
+    def reached(self, arm: str, share: float) -> str:
+        """The median sessions to a share of the possible, and how many runs get there."""
+        goal = self.scale.random.score + share * (self.scale.best.score - self.scale.random.score)
+        at, hits = [], []
+        for run in self.runs[arm].values():
+            there = [p["sessions"] for p in self.curve(run) if p["metric"] >= goal]
+            at.append(there[0] if there else self.curve(run)[-1]["sessions"])
+            hits.append(bool(there))
+        middle = censored_median(at, hits) if any(hits) else float("inf")
+        shown = "never" if middle == float("inf") else f"{middle:,.0f}"
+        return f"{shown} ({sum(hits)} of {len(hits)})"
+
+    def against(self, arm: str, others: tuple[str, ...]) -> dict[str, tuple[Gap, float]]:
+        """One arm minus each of the others, with Holm's p over them."""
+        return corrected({one: gap(self.of(arm), self.of(one)) for one in others})
+
+
+def scored(runs: Runs) -> Scored:
+    """The runs that did not fail."""
+    kept = {
+        arm: {seed: run for seed, run in of.items() if run.status in ("done", "stopped")}
+        for arm, of in runs.items()
+    }
+    failed = sum(len(of) - len(kept[arm]) for arm, of in runs.items())
+    return Scored({arm: of for arm, of in kept.items() if of}, failed)
+
+
+def corrected(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
+    """Every comparison with Holm's p over all of them."""
+    adjusted = holm([one.p for one in found.values()])
+    return {arm: (one, p) for (arm, one), p in zip(found.items(), adjusted, strict=True)}
+
+
+def told(found: Mapping[str, tuple[Gap, float]]) -> str:
+    """Comparisons in words."""
+    return "; ".join(
+        f"{name_of(arm)} {interval(one.mean, sign=True)} ({verdict(one.mean, p)}, p = {number(p)})"
+        for arm, (one, p) in found.items()
+    )
+
+
+def levels(arms: Mapping[str, float], digits: int = 3) -> str:
+    """Arms with a number each, in a sentence."""
+    return listing([f"{name_of(arm)} {number(x, digits=digits)}" for arm, x in arms.items()])
+
+
+def row(*cells: str) -> str:
+    """A line of a table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def gather(study: str, file: Path, *folders: Path) -> None:
+    """Pack every run of a study under `folders` that has ended, one way or another."""
+    found = [run for folder in folders for run in records.find(folder) if run.study == study]
+    ended = [run for run in found if run.status in ("done", "stopped", "failed")]
+    if not ended:
+        raise ValueError(f"no run of {study} has ended under {', '.join(map(str, folders))}")
+    records.pack(ended, file)
