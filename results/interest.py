@@ -14,7 +14,7 @@ import numpy as np
 from campaign import carry_out, gather
 from committed import RESULTS
 from delayed import Gap, Scores, signed, verdict
-from standing import Arms, alive, with_holm
+from standing import Arms, alive, ran, with_holm
 
 from lser.catalogue import AGENTS
 from lser.experiments import records
@@ -187,8 +187,8 @@ def table() -> str:
 
 
 def block() -> str:
-    """The words and the table."""
-    return f"{reading()}\n\n{table()}"
+    """The words, the table and how it ran."""
+    return f"{reading()}\n\n{table()}\n\n{ran(Arms(runs()).everything)}"
 
 
 def main(words: list[str]) -> None:

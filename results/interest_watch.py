@@ -12,7 +12,7 @@ from campaign import gather
 from committed import RESULTS
 from delayed import Gap, signed, verdict
 from interest import MEMORIES, OURS, REFERENCE, SEEDS, by_arm, cut_off, rest_of, wanted
-from standing import Arms
+from standing import Arms, ran
 
 from lser.experiments.studies import REWARD, ScoreScale, scale_of
 from lser.report.stats import mean_t
@@ -117,8 +117,11 @@ def table() -> str:
 
 
 def block() -> str:
-    """The words and the table; before it has run, that it has not."""
-    return f"{reading()}\n\n{table()}" if there() else "Not run."
+    """The words, the table and how it ran; nothing before it has run."""
+    if not there():
+        return ""
+    where = "`python results/interest_watch.py` prints every figure here."
+    return f"{reading()}\n\n{table()}\n\n{where} {ran(arms().everything)}"
 
 
 def main(words: list[str]) -> None:

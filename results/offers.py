@@ -13,7 +13,7 @@ import numpy as np
 from campaign import carry_out, gather
 from committed import RESULTS
 from delayed import Gap, gap, verdict
-from standing import Arms, alive, with_holm
+from standing import Arms, alive, ran, with_holm
 
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
@@ -217,8 +217,12 @@ def _policies() -> list[str]:
 
 
 def block() -> str:
-    """The words and the table; before it has run, that it has not."""
-    return f"{reading()}\n\n{table()}" if there() else "Not run."
+    """A section with the words, the table and how it ran; nothing before it has run."""
+    if not there():
+        return ""
+    where = "`python results/offers.py` prints every figure here."
+    words = f"{where} {ran(arms().everything)}"
+    return f"## Offers\n\n{words}\n\n{reading()}\n\n{table()}"
 
 
 def main(words: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Runs read where all that are compared stand: at their end, or where time cut one of them off."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +29,23 @@ def alive(runs: Iterable[Record]) -> list[Record]:
     return [run for run in runs if run.status not in ("failed", "damaged") and run.curve]
 
 
+def ran(runs: Iterable[Record]) -> str:
+    """How many runs were made with which command, and on what."""
+    made = Counter((r.meta["command"], r.meta.get("engine") or "single processes") for r in runs)
+    parts = [f"{n} runs by `{command}` ({on})" for (command, on), n in made.most_common()]
+    return f"{'; '.join(parts)}."
+
+
 @dataclass(frozen=True)
 class Arms:
     """Runs by arm and by what pairs them."""
 
     runs: Mapping[str, Mapping[Any, Record]]
+
+    @property
+    def everything(self) -> list[Record]:
+        """Every run."""
+        return [run for runs in self.runs.values() for run in runs.values()]
 
     def __contains__(self, arm: str) -> bool:
         return len(self.runs.get(arm, {})) > 1

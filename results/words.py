@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 
 import delayed
 import interest as drifting
+import interest_watch
 import lead
 import numpy as np
+import offers
 import paper_regime
 import recommender
 import regime_bounded
@@ -41,6 +43,8 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
         delayed.reading(),
         drifting.reading(),
+        interest_watch.reading(),
+        offers.reading(),
         recommender.reading(),
         lead.reading(),
         store(panel_of),
@@ -48,7 +52,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         horizon(panel_of),
         seeds(taobao),
     ]
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {line}" for line in lines if line)  # what has not run says nothing
 
 
 def confirmed(taobao: Finding) -> Versus:

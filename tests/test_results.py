@@ -62,6 +62,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
         "lead",
         "lead-bounded",
         "locality",
+        "offers",
         "paper-regime",
         "recommender",
     }  # themselves planned
