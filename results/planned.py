@@ -169,6 +169,7 @@ def run_chosen(options: argparse.Namespace, deadline: float) -> None:
         sessions=options.sessions or 0,
         shift=options.shift,
         reward=options.reward or "",
+        noise=options.noise,
         flips=options.flips,
     )
     letter = options.experiment
@@ -198,6 +199,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="how many, of the letters")
     parser.add_argument("--shift", type=int, default=0, help="added to seeds, to try this out")
     parser.add_argument("--reward", choices=("quality", "watch time"), help="of F")
+    parser.add_argument("--noise", type=float, choices=(0.1, 0.3), help="of C")
     parser.add_argument("--flips", type=int, choices=(0, 4), help="of G")
     options = parser.parse_args()
     deadline = time.time() + options.seconds
