@@ -191,9 +191,9 @@ def fleet(
 
         def stop() -> bool:
             now = time.perf_counter()
-            if not sailing.board.due.any() and not marks:
+            if not marks and not all(squad.board.due.any() for squad in sailing.squads):
                 return False
-            marks.append((now, int(sailing.board.steps.sum()), dict(sailing.times)))
+            marks.append((now, sailing.reached.steps, sailing.times))
             if now - marks[0][0] > warm + options.seconds:
                 raise Enough
             return False
@@ -207,7 +207,6 @@ def fleet(
     return {
         "runs": runs,
         "agent_steps_per_s": (last[1] - first[1]) / spent,
-        "ms_per_vector_step": 1e3 * spent / (len(marks) - 1 - settled),
         "share_of_time": parts,
         "seconds_to_start": built,
     }

@@ -15,8 +15,10 @@ from typing import Any
 
 import delayed
 import interest
+import interest_watch
 import lead
 import locality_page
+import offers
 import paper_regime
 import recommender
 import references
@@ -161,7 +163,8 @@ def with_block(text: str, name: str, block: str) -> str:
     pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
     if not pattern.search(text):
         raise ValueError(f"no block {name!r}")
-    return pattern.sub(lambda match: f"{match[1]}{block}\n{match[2]}", text)
+    filled = f"{block}\n" if block else ""
+    return pattern.sub(lambda match: f"{match[1]}{filled}{match[2]}", text)
 
 
 def readmes() -> dict[Path, str]:
@@ -183,6 +186,8 @@ def readmes() -> dict[Path, str]:
         "paper_regime": lambda: f"{paper_regime.block()}\n\n{regime_bounded.reading()}",
         "delayed": delayed.block,
         "interest": interest.block,
+        "interest_watch": interest_watch.block,
+        "offers": offers.block,
         "lead": lead.block,
         "planned": sections,
     }
@@ -191,6 +196,8 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(plan.read_text(), "outcome_a", paper_regime.reading())
     outcomes = with_block(outcomes, "outcome_e", delayed.reading())
     outcomes = with_block(outcomes, "outcome_f", interest.reading())
+    outcomes = with_block(outcomes, "outcome_f_watch", interest_watch.reading())
+    outcomes = with_block(outcomes, "outcome_g", offers.reading())
     outcomes = with_block(outcomes, "outcome_q", regime_bounded.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     for name, said in planned_outcomes().items():

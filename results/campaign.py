@@ -1,6 +1,7 @@
 """Runs that are made one after another and go on where they stood, and their packing."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lser.experiments import records
@@ -16,3 +17,22 @@ def carry_out(
             print(done.ok, done.job.folder, flush=True)
     else:
         records.pack([*kept, *(records.load(job.folder) for job in jobs if finished(job))], file)
+
+
+def gather(folders: Sequence[Path], wanted: Callable[[records.Record], bool], file: Path) -> None:
+    """Pack every `wanted` record of the folders, wherever it ran, with those `file` has already.
+
+    Of runs of one arm, world and seed the one that went furthest is kept, and the older of equals.
+    """
+    found: dict[str, records.Record] = {}
+    for place in (*([file] if file.exists() else []), *folders):
+        for run in records.find(place):
+            if run.status != "damaged" and wanted(run):
+                world = json.dumps(run.experiment["simulator"], sort_keys=True)
+                key = f"{run.label} {run.seed} {world}"
+                found[key] = max(found.get(key, run), run, key=_reached)
+    records.pack(found.values(), file)
+
+
+def _reached(run: records.Record) -> tuple[bool, float]:
+    return run.final is not None, run.curve[-1]["sessions"] if run.curve else -1.0

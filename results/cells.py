@@ -42,6 +42,8 @@ class Choice:
     """Added to every seed: to try things out on seeds that are not reported."""
     reward: str = ""
     """Of F: quality or watch time."""
+    noise: float | None = None
+    """Of C: .1 or .3."""
     flips: int | None = None
     """Of G."""
 
@@ -85,6 +87,7 @@ def _wanted(one: Experiment, choice: Choice) -> bool:
         isinstance(one.agent, ActorCriticParams)
         and (not choice.arms or one.label in choice.arms)
         and choice.reward in ("", getattr(world, "reward", ""))
+        and choice.noise in (None, one.agent.noise_scale)
         and choice.flips in (None, getattr(world, "number_of_flips", None))
     )
 

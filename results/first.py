@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 
 import confirmation as new_seeds
+import interest_watch
+import offers
 from committed import RESULTS, findings, panel_of
 from delayed import (
     BANDITS,
@@ -139,19 +141,52 @@ def later() -> str:
     ends = [_mean(new(trained(arm))) for arm in (BY_RETURN, BY_REWARD, REFERENCE, BANDITS[0])]
     known = scale()
     assert known.constant is not None
-    leads = [ratio(lead().learning, dial, EARNS[0]) for dial in DIALS]
-    least, most = (pick(leads, key=lambda one: one.times.estimate) for pick in (min, max))
-    kept = "keeps" if holds() else "does not surely keep"
-    return (
+    delay = (
         "**Where effects are delayed** (long-term satisfaction with a trade-off, E of the plan, "
         f"{found.seeds} seeds) LSER in order of return has a reward per step of {ends[0]:.2f}, in "
         f"order of reward {ends[1]:.2f}, {_signed(found.mean)}; uniform replay {ends[2]:.2f}, "
         f"linear bandits {ends[3]:.2f}, random documents {known.random.score:.2f}, the best "
-        f"constant {known.constant.score:.2f}, the optimum {known.best.score:.2f}. "
+        f"constant {known.constant.score:.2f}, the optimum {known.best.score:.2f}."
+    )
+    return "\n\n".join(filter(None, [f"{delay} {_grown()}", _where_they_learn()]))
+
+
+def _grown() -> str:
+    """What P says."""
+    leads = [ratio(lead().learning, dial, EARNS[0]) for dial in DIALS]
+    least, most = (pick(leads, key=lambda one: one.times.estimate) for pick in (min, max))
+    kept = "keeps" if holds() else "does not surely keep"
+    return (
         f"**As patience and drift grow** (P, {least.seeds} seeds) the recommender {kept} its lead "
         f"over the linear bandit tuned to earn: {times(least.times)} to {times(most.times)} times "
         "its CTR while learning, over five dials."
     )
+
+
+def _where_they_learn() -> str:
+    """What F by watch time and G say, each once it has run."""
+    parts = []
+    if interest_watch.there():
+        step, session = interest_watch.primary(), interest_watch.primary("reward")
+        parts.append(
+            "**On interest evolution paid by watch time, with sessions as terminal** (F, "
+            f"{step.seeds} seeds) LSER minus uniform is {_signed(step.mean)} in reward per step "
+            f"and {_signed(session.mean)} in watch time per session."
+        )
+    if offers.there():
+        gain, bandits = (
+            offers.versus(offers.OURS),
+            [a for a in offers.BANDITS if a in offers.arms()],
+        )
+        best = max((_mean(offers.pooled(arm)) for arm in bandits), default=None)
+        beside = "" if best is None else f"; the best linear bandit has {best:.2f}"
+        levels = [_mean(offers.pooled(arm)) for arm in (offers.OURS, offers.REFERENCE)]
+        parts.append(
+            f"**On RecoGym paid by expected clicks** (G, {gain.seeds} seeds in five worlds) LSER "
+            f"has {levels[0]:.2f} and uniform {levels[1]:.2f} of the way from random products to "
+            f"the oracle, {_signed(gain.mean)}{beside}."
+        )
+    return " ".join(parts)
 
 
 def recommender() -> str:

@@ -1,8 +1,8 @@
-"""Can memories be told apart on interest evolution where agents learn: the figures of F in plan.md.
+"""Can memories be told apart on interest evolution paid by quality: the figures of F in plan.md.
 
 ``python results/interest.py run FOLDER`` makes the runs, one after another, and goes on where it
-stood; ``python results/interest.py pack FOLDER`` writes ``interest.jsonl.gz``; without arguments it
-prints every figure from there.
+stood; ``python results/interest.py pack FOLDER ...`` adds what is there, fleets' records too, to
+``interest.jsonl.gz``; without arguments it prints every figure from there.
 """
 
 import sys
@@ -11,19 +11,20 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from campaign import carry_out
-from committed import RESULTS, by_arm
-from delayed import Gap, Scores, gap, signed, verdict
+from campaign import carry_out, gather
+from committed import RESULTS
+from delayed import Gap, Scores, signed, verdict
+from standing import Arms, alive, ran, with_holm
 
 from lser.catalogue import AGENTS
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
 from lser.experiments.studies import ScoreScale, plan, scale_of
 from lser.experiments.study import Job, job_for
-from lser.report.stats import holm, mean_t
+from lser.report.stats import mean_t
 from lser.report.style import interval, listing, name_of, number
 
-SEEDS = 20
+SEEDS, FIRST = 20, 100
 FILE = RESULTS / "interest.jsonl.gz"
 OURS, REFERENCE = "lser", "uniform"
 MEMORIES = (OURS, REFERENCE, "reward-top", "per", "aer", "her-balanced", "lser that keeps the best")
@@ -53,10 +54,24 @@ def jobs(folder: Path) -> list[Job]:
     return [job_for(one, folder, command) for one in ordered]
 
 
+def wanted(run: records.Record, reward: str = "quality") -> bool:
+    """Whether a record is one of F by this reward, on a planned seed."""
+    paid = run.experiment["simulator"].get("reward", "watch time") == reward
+    return run.study == "interest" and paid and FIRST <= run.seed < FIRST + SEEDS
+
+
 @cache
 def runs() -> dict[str, dict[int, records.Record]]:
-    """The committed runs, by arm and seed."""
+    """The committed runs that did not fail, by arm and seed."""
     return by_arm(FILE)
+
+
+def by_arm(file: Path) -> dict[str, dict[int, records.Record]]:
+    """The runs of a file that did not fail, by arm and seed."""
+    found: dict[str, dict[int, records.Record]] = {}
+    for run in alive(records.find(file)):
+        found.setdefault(run.label, {})[run.seed] = run
+    return found
 
 
 def trained(arm: str) -> Scores:
@@ -70,7 +85,7 @@ def quality(arm: str) -> Scores:
 
 
 def _final(arm: str, key: str) -> Scores:
-    return {seed: float((run.final or {})[key]) for seed, run in runs().get(arm, {}).items()}
+    return Arms(runs()).scores(arm, key) if arm in runs() else {}
 
 
 def scale() -> ScoreScale:
@@ -82,15 +97,38 @@ def scale() -> ScoreScale:
 
 def primary() -> Gap:
     """Reward per step, LSER minus uniform."""
-    return gap(trained(OURS), trained(REFERENCE))
+    return Arms(runs()).gap(OURS, REFERENCE, "reward_per_step")
 
 
 def secondary() -> dict[str, tuple[Gap, float]]:
     """Every other memory with several seeds minus uniform, with Holm's p."""
-    arms = [arm for arm in MEMORIES[2:] if len(trained(arm)) > 1]
-    found = {arm: gap(trained(arm), trained(REFERENCE)) for arm in arms}
-    corrected = holm([one.p for one in found.values()])
-    return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
+    return others_of(Arms(runs()))
+
+
+def others_of(arms: Arms) -> dict[str, tuple[Gap, float]]:
+    """Every memory but the first two that has several seeds minus uniform, with Holm's p."""
+    held = [arm for arm in MEMORIES[2:] if arm in arms]
+    return with_holm({arm: arms.gap(arm, REFERENCE, "reward_per_step") for arm in held})
+
+
+def rest_of(arms: Arms) -> str:
+    """The secondary tests in words; nothing where there are none."""
+    found = others_of(arms)
+    if not found:
+        return ""
+    words = "; ".join(
+        f"{name_of(arm)} {signed(one.mean)} over {one.seeds} seeds"
+        f"{cut_off(arms, arm)} ({verdict(one.mean, p)})"
+        for arm, (one, p) in found.items()
+    )
+    missing = [name_of(arm) for arm in MEMORIES[2:] if arm not in found]
+    absent = f" Not run: {listing(missing)}." if missing else ""
+    return f" Minus uniform, Holm over the {len(found)}: {words}.{absent}"
+
+
+def cut_off(arms: Arms, arm: str) -> str:
+    """Where an arm and uniform were read, if time cut one of them off."""
+    return "" if arms.whole(arm, REFERENCE) else f", at {arms.sessions(arm, REFERENCE):,} sessions"
 
 
 def reading() -> str:
@@ -103,11 +141,12 @@ def reading() -> str:
         "below": "LSER ends **below** uniform",
         "not separated": "LSER and uniform are **not separated**",
     }[verdict(found.mean)]
-    others = "; ".join(
-        f"{name_of(arm)} {signed(one.mean)} over {one.seeds} seeds ({verdict(one.mean, p)})"
-        for arm, (one, p) in secondary().items()
-    )
-    rest = f" Minus uniform, Holm over them: {others}." if others else ""
+    rest = rest_of(Arms(runs()))
+    if rest:
+        rest += (
+            " The other memories ran in fleets on an H200, LSER and uniform as single processes "
+            "on a CPU."
+        )
     ends = [(arm, float(np.mean(list(quality(arm).values())))) for arm in BANDITS if arm in runs()]
     bandits = listing([f"{name_of(arm)} {known.share(score):.2f}" for arm, score in ends])
     return (
@@ -129,14 +168,16 @@ def table() -> str:
         "worst run | seeds |",
         "|" + "---|" * 7,
     ]
-    known, held = scale(), [arm for arm in (*MEMORIES, *BANDITS) if len(trained(arm)) > 1]
+    known, arms = scale(), Arms(runs())
+    held = [arm for arm in (*MEMORIES, *BANDITS) if arm in arms]
     for arm in sorted(held, key=lambda name: -np.mean(list(trained(name).values()))):
         scores = list(quality(arm).values())
         mean = float(np.mean(scores))
-        other = "" if arm == REFERENCE else signed(gap(trained(arm), trained(REFERENCE)).mean)
+        gap = "" if arm == REFERENCE else signed(arms.gap(arm, REFERENCE, "reward_per_step").mean)
         row = (
-            *(name_of(arm), interval(mean_t(list(trained(arm).values())), digits=2), other),
-            *(f"{mean:.2f}", f"{known.share(mean):.2f}", f"{min(scores):.2f}", str(len(scores))),
+            *(name_of(arm), interval(mean_t(list(trained(arm).values())), digits=2), gap),
+            *(f"{mean:.2f}", f"{known.share(mean):.2f}", f"{min(scores):.2f}"),
+            f"{len(scores)}{cut_off(arms, arm)}",
         )
         lines.append("| " + " | ".join(row) + " |")
     for policy in (known.random, known.best):
@@ -146,16 +187,19 @@ def table() -> str:
 
 
 def block() -> str:
-    """The words and the table."""
-    return f"{reading()}\n\n{table()}"
+    """The words, the table and how it ran."""
+    return f"{reading()}\n\n{table()}\n\n{ran(Arms(runs()).everything)}"
 
 
 def main(words: list[str]) -> None:
     """Run, pack, or print every figure."""
-    if words:
-        carry_out(words[0], jobs(Path(words[1])), FILE)
-    else:
-        print(block())
+    match words:
+        case []:
+            print(block())
+        case ["pack", *folders]:
+            gather([Path(folder) for folder in folders], wanted, FILE)
+        case [verb, folder]:
+            carry_out(verb, jobs(Path(folder)), FILE)
 
 
 if __name__ == "__main__":

@@ -84,9 +84,9 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
 
     def stop() -> bool:
         if time.time() > deadline:
-            slots = [list(map(int, member.nonzero()[0])) for member in fleet._member]
-            running = fleet.board.running
-            fleet._ready = [Ready((), tuple(s for s in some if running[s])) for some in slots]
+            for squad in fleet.squads:
+                running = squad._member & (squad.board.running > 0)
+                squad._ready = [Ready((), tuple(map(int, row.nonzero()[0]))) for row in running]
             raise TimeUp
         return False
 
@@ -104,7 +104,7 @@ def pace(jobs: Sequence[Job], device: str, workers: int, seconds: float) -> floa
     fleet, marks = Fleet(jobs, device=device, workers=workers), []
 
     def stop() -> bool:
-        if marks or int(fleet.board.steps.min()) > 200:
+        if marks or fleet.reached.steps > 200 * fleet.seats:
             marks.append(time.perf_counter())
             if marks[-1] - marks[0] > seconds:
                 raise TimeUp
@@ -169,6 +169,7 @@ def run_chosen(options: argparse.Namespace, deadline: float) -> None:
         sessions=options.sessions or 0,
         shift=options.shift,
         reward=options.reward or "",
+        noise=options.noise,
         flips=options.flips,
     )
     letter = options.experiment
@@ -198,6 +199,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="how many, of the letters")
     parser.add_argument("--shift", type=int, default=0, help="added to seeds, to try this out")
     parser.add_argument("--reward", choices=("quality", "watch time"), help="of F")
+    parser.add_argument("--noise", type=float, choices=(0.1, 0.3), help="of C")
     parser.add_argument("--flips", type=int, choices=(0, 4), help="of G")
     options = parser.parse_args()
     deadline = time.time() + options.seconds

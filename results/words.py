@@ -6,8 +6,10 @@ import confirmation as new_seeds
 import delayed
 import fall
 import interest as drifting
+import interest_watch
 import lead
 import numpy as np
+import offers
 import options
 import paper_regime
 import recommender
@@ -47,6 +49,8 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
         delayed.reading(),
         drifting.reading(),
+        interest_watch.reading(),
+        offers.reading(),
         recommender.reading(),
         lead.reading(),
         options.reading(),

@@ -65,6 +65,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
         "lead-bounded",
         "locality",
         "options",
+        "offers",
         "paper-regime",
         "recommender",
     }  # themselves planned

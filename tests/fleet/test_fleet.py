@@ -17,7 +17,7 @@ from lser.experiments.presets import preset
 from lser.experiments.run import Run
 from lser.experiments.study import job_for
 from lser.fleet.map import Fleets, groups
-from lser.fleet.run import Fleet
+from lser.fleet.run import Fleet, mustered
 from lser.fleet.seat import Seat
 from waiting import until
 
@@ -89,6 +89,63 @@ def test_several_and_fractional_updates_per_step_are_those_of_the_runs_alone(tmp
         assert_same_records(alone(tmp_path / str(rate), experiments), work)
 
 
+@pytest.mark.parametrize("workers", [0, pytest.param(3, marks=pytest.mark.slow)])
+def test_squads_at_their_own_pace_leave_the_same_records(workers, tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in MEMORIES]
+    experiments.append(small("per", sessions=4, evaluate_every=2, learning_starts=16))
+    work = jobs(tmp_path, *experiments)
+    fleet = Fleet(work, device="cpu", workers=workers, apart=True)
+    assert [squad.seats for squad in fleet.squads] == [3, 4]  # PER and DER, and the others
+    assert fleet.go()
+    assert fleet.reached.running == 0
+    assert_same_records(alone(tmp_path, experiments), work)
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_squads_that_are_stopped_go_on_exactly_where_each_stood(workers, tmp_path):
+    experiments = [small(memory, **LENGTH) for memory in ("lser", "per", "der")]
+    work = jobs(tmp_path, *experiments)
+    asked = []
+    fleet = Fleet(work, device="cpu", workers=workers, apart=True)
+    assert not fleet.go(lambda: asked.append(1) or len(asked) > 20)
+    for job in work:
+        assert records.load(Path(job.folder)).status == "stopped"
+    assert Fleet(work, device="cpu").go()
+    assert_same_records(alone(tmp_path, experiments), work)
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_an_error_in_one_squad_ends_the_others_too_and_leaves_nothing_running(workers, tmp_path):
+    work = jobs(tmp_path, *(small(memory, **LENGTH) for memory in ("lser", "per")))
+    asked = []
+
+    def stop():
+        asked.append(1)
+        if len(asked) == 12:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        Fleet(work, device="cpu", workers=workers, apart=True).go(stop)
+    assert {records.load(Path(job.folder)).status for job in work} == {"stopped"}
+
+
+def test_memories_that_wait_have_crews_by_their_number(tmp_path):
+    def crews(waiting, others, workers, apart=True):
+        cells = [small("per", seed=n) for n in range(waiting)]
+        cells += [small("lser", seed=n) for n in range(others)]
+        found = mustered(jobs(tmp_path, *cells), workers, apart=apart)
+        return [(len(some.jobs), some.workers, some.urgent) for some in found]
+
+    assert crews(4, 12, 8) == [(4, 4, True), (12, 6, False)]  # two of them fill a core
+    assert crews(1, 15, 4) == [(1, 2, True), (15, 3, False)]
+    assert crews(1, 1, 1) == [(1, 1, True), (1, 1, False)]  # a crew more than asked for
+    assert crews(1, 1, 0) == [(1, 0, True), (1, 0, False)]
+    assert crews(4, 12, 8, apart=False) == [(16, 8, False)]
+    assert crews(4, 0, 8) == [(4, 8, False)]
+    assert crews(0, 4, 8) == [(4, 8, False)]
+
+
 @pytest.mark.slow
 def test_crews_in_processes_leave_the_same_records(tmp_path):
     experiments = [small(memory, **LENGTH) for memory in ("lser", "per", "uniform")]
@@ -141,7 +198,7 @@ def test_a_seat_that_fails_fails_alone(tmp_path, monkeypatch):
     experiments = [small("per", **LENGTH), small("lser", **LENGTH), small("uniform", **LENGTH)]
     work = jobs(tmp_path, *experiments)
     fleet = Fleet(work, device="cpu")
-    seat = fleet._links[0]._crew.seats[0]
+    seat = fleet.squads[0]._links[0]._crew.seats[0]
     heard = []
 
     def broken(*_):
@@ -166,7 +223,7 @@ def test_a_crew_that_dies_takes_only_its_own_runs(tmp_path):
     def stop():
         asked.append(1)
         if len(asked) == 9:
-            fleet._links[0]._process.kill()
+            fleet.squads[0]._links[0]._process.kill()
         return False
 
     fleet.go(stop)
@@ -178,7 +235,7 @@ def test_what_the_critic_says_reaches_those_who_watch(tmp_path):
     work = jobs(tmp_path, small("per", knobs={"diagnose_every": 5}, **LENGTH))
     fleet = Fleet(work, device="cpu")
     seen = []
-    fleet._links[0]._crew.seats[0].watch = lambda status: seen.append(status.step.learned)
+    fleet.squads[0]._links[0]._crew.seats[0].watch = lambda status: seen.append(status.step.learned)
     fleet.go()
     found = [learned.values for learned in seen if learned is not None]
     assert len(found) > 3
@@ -193,7 +250,7 @@ def test_an_evaluation_that_fails_ends_its_run_alone(tmp_path, monkeypatch):
     def broken(*_):
         raise RuntimeError("no more users")
 
-    monkeypatch.setattr(fleet._links[0]._crew.seats[0].run, "_evaluate", broken)
+    monkeypatch.setattr(fleet.squads[0]._links[0]._crew.seats[0].run, "_evaluate", broken)
     fleet.go()
     assert "no more users" in records.load(Path(work[0].folder)).meta["error"]
     assert records.load(Path(work[0].folder)).status == "failed"
@@ -311,14 +368,14 @@ def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_pat
 
 @pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
 def test_stacked_learners_make_the_same_fleet_to_rounding(agent, tmp_path, monkeypatch):
-    def stacked(team, rows, device, buffers):
+    def stacked(team, rows, device, buffers, urgent):
         return DeviceStack(team, team.batch_shape(rows), buffers, torch.device(device))
 
     length = {**LENGTH, "sessions": 8}
     knobs = {"diagnose_every": 7, "value_bound": "auto"}
     experiments = [small(memory, agent, knobs, **length) for memory in ("lser", "per", "uniform")]
     work = jobs(tmp_path, *experiments)
-    monkeypatch.setattr("lser.fleet.run.make_stack", stacked)
+    monkeypatch.setattr("lser.fleet.squad.make_stack", stacked)
     assert Fleet(work, device="cpu").go()
     for one, job in zip(alone(tmp_path, experiments), work, strict=True):
         mine, its = (records.load(Path(f)).curve for f in (job.folder, one))

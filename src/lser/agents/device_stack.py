@@ -6,7 +6,9 @@ On a CUDA device an update is one captured graph, which runs beside the CPU: `la
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import nullcontext
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +25,22 @@ log = logging.getLogger("lser")
 PAGE = 4096  # bytes
 WARM_UPS = 3  # updates without active agents before a capture: libraries allocate outside of it
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def on_its_stream(
+    method: Callable[Concatenate["DeviceStack", P], R],
+) -> Callable[Concatenate["DeviceStack", P], R]:
+    """Let a method's work on the device wait for nothing but the same stack's."""
+
+    @wraps(method)
+    def call(self: "DeviceStack", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
+            return method(self, *args, **kwargs)
+
+    return call
+
 
 class DeviceStack:
     """Learners stacked on one device, with their arrays side by side."""
@@ -36,10 +54,16 @@ class DeviceStack:
         *,
         capture: bool = True,
         compiled: bool = True,
+        urgent: bool = False,
     ) -> None:
-        """Make room on `device`; with `capture` and CUDA an update is one graph."""
+        """Make room on `device`; with `capture` and CUDA an update is one graph.
+
+        What several stacks have under way goes side by side, that of an `urgent` one first.
+        """
         self.device, count = device, len(team.members)
         self._cuda = device.type == "cuda"
+        self._priority = -1 if urgent else 0
+        self.stream = torch.cuda.Stream(device, self._priority) if self._cuda else None
         if self._cuda:
             torch.set_float32_matmul_precision("highest")
         kernels = fused() if self._cuda and compiled else STACKED
@@ -53,7 +77,6 @@ class DeviceStack:
         self._data = minibatch(shape, self._device_batches)
         self._numbers = plan_numbers(shape, self._device_batches)
         self.learner.set_control(self._numbers)
-        self._found: Update | None = None  # of the last launch, on the device
         pin = self._cuda
         self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
         self._host_loss = torch.zeros(count, pin_memory=pin)
@@ -64,11 +87,15 @@ class DeviceStack:
         self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
         self._copied = [torch.cuda.Event() for _ in buffers] if self._cuda else []
         self._taken = [torch.cuda.Event() for _ in range(2)] if self._cuda else []
-        self._copies = torch.cuda.Stream(device) if self._cuda else None
+        self._copies = torch.cuda.Stream(device, self._priority) if self._cuda else None
         self._launched = 0
+        self._ended = torch.cuda.Event() if self._cuda else None
+        if self._cuda:
+            torch.cuda.synchronize()  # all of this was made on another stream
 
     @torch.no_grad()
-    def launch(self, active: Bool, buffer: int) -> None:
+    @on_its_stream
+    def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
         """Start an update of the agents in `active` (G,) on what lies in that buffer; do not wait.
 
         The buffer may be filled again once `found` or `choose` of a later call has returned.
@@ -76,18 +103,24 @@ class DeviceStack:
         host = self.batches[buffer]
         plan = self.learner.plan(active, host.rewards, host.numbers)
         self._bring(buffer)
-        self._found = self._update(plan)
+        found = self._update(plan)
         self._looked |= plan.looked
-        if self._found.values is not None:
-            self._host_values.copy_(self._found.values, non_blocking=True)
+        if found.values is not None:
+            self._host_values.copy_(found.values, non_blocking=True)
+        if errors:
+            self._host_errors.copy_(found.errors, non_blocking=True)
+            self._host_loss.copy_(found.critic_loss, non_blocking=True)
+        if self._ended is not None:
+            self._ended.record()
+
+    def ready(self) -> bool:
+        """Whether the last update has ended."""
+        return self._ended is None or self._ended.query()
 
     def found(self) -> Found:
         """Wait for the last update; its result is valid until the next call."""
-        if self._found is not None:
-            self._host_errors.copy_(self._found.errors, non_blocking=True)
-            self._host_loss.copy_(self._found.critic_loss, non_blocking=True)
-        if self._cuda:
-            torch.cuda.current_stream().synchronize()
+        if self._ended is not None:
+            self._ended.synchronize()
         return Found(self._host_errors.numpy(), self._host_loss.numpy())
 
     def take_values(self) -> Float64:
@@ -133,7 +166,7 @@ class DeviceStack:
         batches = self._device_batches.clone()  # an update fills in actions
         self._numbers[:2] = 0
         try:
-            graph, result = capture_graph(work)
+            graph, result = capture_graph(work, self._priority)
         except Exception as error:  # of torch.compile, Triton or CUDA: any kind
             log.warning("an update could not be captured, it runs eagerly: %s", error)
             graph, result = None, None
@@ -141,6 +174,7 @@ class DeviceStack:
         return graph, result
 
     @torch.no_grad()
+    @on_its_stream
     def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
         """Actions (G, N, A), before noise, for observations (G, N, O)."""
         seen = torch.from_numpy(observations)
@@ -165,18 +199,25 @@ class DeviceStack:
         static = seen.to(self.device)
         normals = None if drawn is None else drawn.to(self.device)
         given = None if normals is None else normals.mT
-        graph, action = capture_graph(lambda: self.learner.choose(static, given))
+
+        def work() -> Tensor:
+            return self.learner.choose(static, given)
+
+        graph, action = capture_graph(work, self._priority)
         return graph, static, normals, action
 
+    @on_its_stream
     def actor(self, slot: int) -> Float32:
         """One agent's actor, (P,)."""
         found: Float32 = self.learner.actor.vector[slot].clone().cpu().numpy()
         return found
 
+    @on_its_stream
     def state(self, slot: int) -> dict[str, Any]:
         """One agent's learner, as its `state_dict`."""
         return self.learner.state_dict(slot)
 
+    @on_its_stream
     def load(self, slot: int, state: dict[str, Any]) -> None:
         """Continue one agent's learner from its `state_dict`."""
         self.learner.load_state_dict(state, slot)
@@ -200,15 +241,18 @@ class DeviceStack:
         self._registered.clear()
 
 
-def capture_graph(work: Callable[[], Any]) -> tuple[Any, Any]:
-    """A CUDA graph of `work`, and what it returned while it was recorded."""
-    side = torch.cuda.Stream()
+def capture_graph(work: Callable[[], Any], priority: int) -> tuple[Any, Any]:
+    """A CUDA graph of `work`, and what it returned while it was recorded.
+
+    Its kernels keep the priority of the stream they were recorded on.
+    """
+    side = torch.cuda.Stream(priority=priority)
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(WARM_UPS):
             work()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=side):
         result = work()
     return graph, result

@@ -11,11 +11,19 @@ from lser.agents.turns import Turns
 
 
 def make_stack(
-    team: Team, batch_size: int, device: str, buffers: Sequence[Tensor] | None = None
+    team: Team,
+    batch_size: int,
+    device: str,
+    buffers: Sequence[Tensor] | None = None,
+    *,
+    urgent: bool = False,
 ) -> Stack:
-    """The learners of `team` on `device`; `buffers` are on the host, two by default."""
+    """The learners of `team` on `device`; `buffers` are on the host, two by default.
+
+    Of several stacks on one device, updates of an `urgent` one come first.
+    """
     shape = team.batch_shape(batch_size)
     given = buffers or [torch.zeros(shape.floats) for _ in range(2)]
     if torch.device(device).type == "cpu":
         return Turns(team, shape, given)
-    return DeviceStack(team, shape, given, torch.device(device))
+    return DeviceStack(team, shape, given, torch.device(device), urgent=urgent)

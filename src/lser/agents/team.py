@@ -55,8 +55,15 @@ class Stack(Protocol):
 
     batches: list[HostBatches]
 
-    def launch(self, active: Bool, buffer: int) -> None:
-        """Start an update of the agents in `active` (G,) on what lies in that buffer."""
+    def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
+        """Start an update of the agents in `active` (G,) on what lies in that buffer.
+
+        Without `errors` nobody will ask what it found.
+        """
+        ...
+
+    def ready(self) -> bool:
+        """Whether the last update has ended."""
         ...
 
     def found(self) -> Found:

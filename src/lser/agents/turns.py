@@ -29,7 +29,7 @@ class Turns:
         self._values = np.full((count, 8), np.nan)
 
     @torch.inference_mode()
-    def launch(self, active: Bool, buffer: int) -> None:
+    def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
         """Update the agents in `active` (G,) on what lies in that buffer."""
         for slot in map(int, np.flatnonzero(active)):
             rewards = self.batches[buffer].rewards(slot)
@@ -38,6 +38,10 @@ class Turns:
             self._found.critic_loss[slot] = update.critic_loss
             if update.values is not None:
                 self._values[slot] = *update.values.tolist(), *self.learners[slot].bounds.allowed()
+
+    def ready(self) -> bool:
+        """Always: updates are made at once."""
+        return True
 
     def found(self) -> Found:
         """The result of the last update."""

@@ -19,6 +19,10 @@ class Link(Protocol):
         """Let it do what the message asks for."""
         ...
 
+    def ready(self) -> bool:
+        """Whether `receive` would not wait."""
+        ...
+
     def receive(self) -> Any:
         """Its next reply; EOFError if it is gone."""
         ...
@@ -46,6 +50,10 @@ class LocalLink:
     def send(self, message: Any) -> None:
         """Do it at once."""
         self._replies.extend(self._crew.answer(message))
+
+    def ready(self) -> bool:
+        """Always: it works when it is asked."""
+        return True
 
     def receive(self) -> Any:
         """The next reply, after as much work as that takes."""
@@ -80,6 +88,13 @@ class ProcessLink:
         """Send the message; one that is gone is noticed at the next `receive`."""
         with suppress(BrokenPipeError, ConnectionResetError):
             send(self._pipe, message)
+
+    def ready(self) -> bool:
+        """Whether a reply, or its end, has arrived."""
+        try:
+            return self._pipe.poll()
+        except OSError:  # it is gone
+            return True
 
     def receive(self) -> Any:
         """The next reply."""

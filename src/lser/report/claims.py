@@ -12,6 +12,7 @@ import numpy as np
 from lser.experiments.records import Record
 from lser.report import again
 from lser.report.findings import LEVEL, Finding, StudyFindings, Versus, between
+from lser.report.overview import pooled
 from lser.report.panels import Arm, columns
 from lser.report.sentences import compare, nothing_learned
 from lser.report.stats import Interval, holm, mean_t
@@ -126,12 +127,30 @@ def _on(simulator: str) -> Callable[[Sequence[StudyFindings]], Answer | None]:
 
 def _elsewhere(found: Sequence[StudyFindings], simulator: str) -> list[str]:
     """What planned studies say at settings under which agents learn: words, no verdict."""
-    panels = [one for name in _LEARNABLE for one in _panels(found, name) if _is(one, simulator)]
-    return [
-        f"; {one.panel.title}: {interval(pair.difference, sign=True)}"
-        for one in panels
-        if (pair := one.against("lser", "uniform")) is not None
-    ]
+    words = []
+    for study in (study for study in found if study.study.name in _LEARNABLE):
+        panels = [one for one in study.panels if _is(one, simulator)]
+        if study.study.spec.pooled:
+            words += _over_worlds([one for one in panels if one.panel.scale is not None])
+            continue
+        words += [
+            f"; {one.panel.title}: {interval(pair.difference, sign=True)}"
+            for one in panels
+            if (pair := one.against("lser", "uniform")) is not None
+        ]
+    return words
+
+
+def _over_worlds(panels: Sequence[Finding]) -> list[str]:
+    """The mean over worlds, in shares of the possible and of what agents are trained on."""
+    scores = pooled(panels, reward=True) if panels else {}
+    if not {"lser", "uniform"} <= scores.keys():
+        return []
+    pair = between(("lser", scores["lser"]), ("uniform", scores["uniform"]))
+    first = panels[0].panel
+    where = f"{name_of(first.simulator)}, {first.sessions:,} sessions, mean of {len(panels)} worlds"
+    difference = interval(pair.difference, sign=True)
+    return [f"; {where}, reward per step as a share of the possible: {difference}"]
 
 
 def _cheap(found: Sequence[StudyFindings]) -> Answer | None:

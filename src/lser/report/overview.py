@@ -99,8 +99,9 @@ def in_one_sentence(found: Overview) -> str:
 
 
 def _rows(study: StudyFindings) -> list[Row]:
-    if study.study.spec.reads == "map":
-        return _pooled(study)
+    spec = study.study.spec
+    if spec.pooled or spec.reads == "map":
+        return _pooled_rows(study)
     return [row for found in study.panels for row in _panel_rows(found)]
 
 
@@ -120,15 +121,20 @@ def _panel_rows(found: Finding) -> list[Row]:
 
 
 def _row(title: str, scores: Scores, scale: ScoreScale | None, learned: bool) -> Row:
+    return _split(title, _shares(scores, scale), _known(scale), scale is not None, learned)
+
+
+def _split(
+    title: str, shares: Scores, known: Mapping[str, float], scaled: bool, learned: bool
+) -> Row:
     """Memories are compared; agents that need none stand beside them."""
-    shares = _shares(scores, scale)
     beside = {
         name_of(arm): mean_t(list(by.values())).estimate
         for arm, by in shares.items()
         if arm in AGENTS
     }
     memories = {arm: by for arm, by in shares.items() if arm not in AGENTS}
-    return Row(title, memories, scale is not None, learned, _best({**_known(scale), **beside}))
+    return Row(title, memories, scaled, learned, _best({**known, **beside}))
 
 
 def _kinds(rows: Sequence[Row]) -> list[str]:
@@ -160,24 +166,45 @@ def _proportional(panel: Panel) -> bool:
     return bool(np.nanmax(ratios) - np.nanmin(ratios) < 1e-3 * abs(np.nanmean(ratios)))
 
 
-def _pooled(study: StudyFindings) -> list[Row]:
-    """All cells of a map together: per seed the mean share of the possible."""
-    panels = [panel for panel in study.study.panels if panel.scale is not None]
-    if not panels:
+def _pooled_rows(study: StudyFindings) -> list[Row]:
+    """All panels together, on their metric and on the trained objective where that is another."""
+    found = [one for one in study.panels if one.panel.scale is not None]
+    if not found:
         return []
-    arms = [arm.name for arm in panels[0].arms if all(p.arm(arm.name) for p in panels)]
-    scores: dict[str, dict[int, float]] = {}
-    for name in arms:
-        shares = [
-            _shares({name: arm.scores}, p.scale)[name] for p in panels if (arm := p.arm(name))
-        ]
-        seeds = set.intersection(*(set(share) for share in shares))
-        scores[name] = {s: float(np.mean([share[s] for share in shares])) for s in sorted(seeds)}
-    title = f"{study.study.spec.title}, mean of {len(panels)} cells, {name_of(panels[0].metric)}"
-    known = [_known(panel.scale) for panel in panels]
+    spec, first = study.study.spec, found[0].panel
+    where = f"{spec.title}, mean of {len(found)} cells"
+    if spec.pooled:
+        length = f"{first.sessions:,} sessions"
+        where = f"{name_of(first.simulator)}, {length}, mean of {count(len(found), 'world')}"
+    learned = not all(nothing_learned(one.learned) for one in found) or spec.reads == "map"
+    rows = [_pooled_row(f"{where}, {name_of(first.metric)}", found, learned, reward=False)]
+    if spec.pooled and not all(_proportional(one.panel) for one in found):
+        learned = not all(nothing_learned(one.learned_reward) for one in found)
+        title = f"{where}, reward per step (trained on)"
+        rows.append(_pooled_row(title, found, learned, reward=True))
+    return rows
+
+
+def _pooled_row(title: str, found: Sequence[Finding], learned: bool, *, reward: bool) -> Row:
+    scales = [one.panel.reward_scale if reward else one.panel.scale for one in found]
+    known = [_known(scale) for scale in scales]
     everywhere = [kind for kind in known[0] if all(kind in one for one in known)]
     means = {kind: float(np.mean([one[kind] for one in known])) for kind in everywhere}
-    return [Row(title, scores, True, True, _best(means))]
+    return _split(title, pooled(found, reward=reward), means, True, learned)
+
+
+def pooled(found: Sequence[Finding], *, reward: bool = False) -> Scores:
+    """By arm and seed the mean share of the possible over panels that have a scale."""
+    shares: list[Scores] = []
+    for panel in (one.panel for one in found):
+        scores = {arm.name: arm.rewards if reward else arm.scores for arm in panel.arms}
+        shares.append(_shares(scores, panel.reward_scale if reward else panel.scale))
+    means: dict[str, dict[int, float]] = {}
+    for arm in (name for name in shares[0] if all(name in one for one in shares)):
+        seeds = set.intersection(*(set(one[arm]) for one in shares))
+        if seeds:
+            means[arm] = {s: float(np.mean([one[arm][s] for one in shares])) for s in sorted(seeds)}
+    return means
 
 
 def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:

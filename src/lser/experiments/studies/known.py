@@ -212,6 +212,7 @@ STUDIES: dict[str, StudySpec] = {
                 Axis("simulator.number_of_flips", "{} flips"),
                 Axis("simulator.random_seed", "world {}"),
             ),
+            pooled=True,
             first_seed=NEW_SEEDS,
         ),
         StudySpec(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lser.experiments.studies.shops import SHOPS, Shop
 from lser.experiments.studies.worlds import WORLDS
 
 REWARD = "reward"  # per step: what the agents are trained on, whatever the platform's metric is
@@ -200,6 +201,19 @@ def _bazaars() -> tuple[Platform, ...]:
     return (*older, *worlds)
 
 
+def _offers(shop: Shop) -> Platform:
+    """A world of RecoGym where agents learn: rewards are 50 times the clicks expected."""
+    scale = ScoreScale(
+        Policy("random products", shop.random),
+        Policy("oracle that knows the user", shop.oracle),
+        Policy("best product for everybody", shop.constant),
+        "simulated over 20,000 users",
+        (Policy("what the user viewed most", shop.own),),
+    )
+    settings = {**_SHOP, "random_seed": shop.world, "reward_scale": 50.0}
+    return Platform("recogym", settings, {"ctr": scale, REWARD: _times(scale, 50)})
+
+
 _INTERESTS = {"num_candidates": 20, "slate_size": 3, "actions": "continuous", "num_clusters": 20}
 _SHOP = {"random_seed": 42, "num_products": 10, "number_of_flips": 0, "version": 1}
 _DOCUMENTS = {"num_candidates": 20, "slate_size": 1, "time_budget": 60}
@@ -230,10 +244,6 @@ PLATFORMS: tuple[Platform, ...] = (
         {"quality": _PAID_BY_QUALITY, REWARD: _PAID},
     ),
     Platform("recogym", {**_SHOP, "reward_scale": 1.0}, {"ctr": _RECOGYM, REWARD: _RECOGYM}),
-    Platform(
-        "recogym",
-        {**_SHOP, "reward_scale": 50.0},
-        {"ctr": _RECOGYM, REWARD: _times(_RECOGYM, 50)},
-    ),
+    *map(_offers, SHOPS),
     *_bazaars(),
 )

@@ -64,6 +64,8 @@ class StudySpec:
     """What its sentences are about."""
     headline: bool = True
     """Whether its panels are rows of the table that a page begins with."""
+    pooled: bool = False
+    """Whether its panels are worlds of one platform, which are one row there, seed by seed."""
     first_seed: int = 0
     """Where its seeds start: planned experiments have new ones, tuning its own."""
     worlds: int = 1

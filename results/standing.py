@@ -1,0 +1,88 @@
+"""Runs read where all that are compared stand: at their end, or where time cut one of them off."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from delayed import Gap, gap
+
+from lser.experiments.records import Record
+from lser.report.stats import holm
+
+Scores = dict[Any, float]  # by what pairs runs: a seed, or a world and a seed
+
+
+def complete(run: Record) -> bool:
+    """Whether a run has had all its sessions and a score at the end."""
+    return run.final is not None and run.final["sessions"] >= run.experiment["sessions"]
+
+
+def points(run: Record) -> dict[int, dict[str, float]]:
+    """The curve by how often the run had been evaluated before."""
+    return {int(line["sessions"] // run.experiment["evaluate_every"]): line for line in run.curve}
+
+
+def alive(runs: Iterable[Record]) -> list[Record]:
+    """Those that did not fail."""
+    return [run for run in runs if run.status not in ("failed", "damaged") and run.curve]
+
+
+def ran(runs: Iterable[Record]) -> str:
+    """How many runs were made with which command, and on what."""
+    made = Counter((r.meta["command"], r.meta.get("engine") or "single processes") for r in runs)
+    parts = [f"{n} runs by `{command}` ({on})" for (command, on), n in made.most_common()]
+    return f"{'; '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Runs by arm and by what pairs them."""
+
+    runs: Mapping[str, Mapping[Any, Record]]
+
+    @property
+    def everything(self) -> list[Record]:
+        """Every run."""
+        return [run for runs in self.runs.values() for run in runs.values()]
+
+    def __contains__(self, arm: str) -> bool:
+        return len(self.runs.get(arm, {})) > 1
+
+    def whole(self, *arms: str) -> bool:
+        """Whether every run of these arms is complete."""
+        return all(complete(run) for arm in arms for run in self.runs[arm].values())
+
+    def last(self, *arms: str) -> int:
+        """The last point that all runs of these arms have."""
+        held = [set(points(run)) for arm in arms for run in self.runs[arm].values()]
+        return max(set.intersection(*held))
+
+    def sessions(self, *arms: str) -> int:
+        """How long these arms are when they are compared."""
+        run = next(iter(self.runs[arms[0]].values()))
+        if self.whole(*arms):
+            return int(run.experiment["sessions"])
+        return self.last(*arms) * int(run.experiment["evaluate_every"])
+
+    def scores(self, arm: str, key: str, *others: str) -> Scores:
+        """A score of every run of `arm`, where it and the `others` stand."""
+        if self.whole(arm, *others):
+            return {at: float((run.final or {})[key]) for at, run in self.runs[arm].items()}
+        point = self.last(arm, *others)
+        return {at: float(points(run)[point][key]) for at, run in self.runs[arm].items()}
+
+    def mean(self, arm: str, key: str) -> float:
+        """The mean score of an arm where it stands."""
+        return float(np.mean(list(self.scores(arm, key).values())))
+
+    def gap(self, arm: str, other: str, key: str) -> Gap:
+        """The paired difference of two arms where both stand."""
+        return gap(self.scores(arm, key, other), self.scores(other, key, arm))
+
+
+def with_holm(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
+    """Every difference with its p after Holm's correction over them."""
+    corrected = holm([one.p for one in found.values()])
+    return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
