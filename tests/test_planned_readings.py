@@ -74,8 +74,8 @@ def pack(script, runs):
     script.runs.cache_clear()
 
 
-def confirmation(scripts, levels, **more):
-    chosen = scripts["cells"].chosen("c", scripts["cells"].Choice())
+def confirmation(scripts, levels, noise=None, **more):
+    chosen = scripts["cells"].chosen("c", scripts["cells"].Choice(noise=noise))
     pack(scripts["confirmation"], [run(one, levels[one.label], **more) for one in chosen])
 
 
@@ -96,13 +96,19 @@ def test_c_holds_where_lser_is_above_uniform_after_holm(fresh):
     assert script.outcome() == "above"
     told = script.reading()
     assert "**holds**" in told
-    assert "all 160 runs complete" in told
+    assert told.count("all 80 runs complete") == 2
     assert "20 paired seeds" in told
     found = script.runs(0.1).against("lser", script.CONTROLS)
     assert [script.verdict(one.mean, p) for one, p in found.values()][:2] == ["above", "below"]
     assert found["uniform"][0].mean.estimate == pytest.approx(0.15, abs=0.02)
     assert "confirmed on twenty new seeds" in fresh["first"].answer()
     assert "LSER minus each" in script.in_short()
+
+
+def test_c_is_read_without_its_second_level_of_noise(fresh):
+    confirmation(fresh, LEVELS, noise=0.1)
+    assert "Noise .3 was not run." in fresh["confirmation"].block()
+    assert fresh["confirmation"].outcome() == "above"
 
 
 @pytest.mark.parametrize(("level", "said"), [(0.5, "does not hold"), (0.71, "is open")])
@@ -114,7 +120,7 @@ def test_c_may_not_hold_or_stay_open(fresh, level, said):
 def test_runs_that_were_cut_off_are_scored_where_they_stood(fresh):
     confirmation(fresh, LEVELS, status="stopped", share=0.9)
     told = fresh["confirmation"].reading()
-    assert "0 of 160 runs complete" in told
+    assert "0 of 80 runs complete" in told
     assert "scored at 13,500 to 13,500 sessions" in told
 
 
