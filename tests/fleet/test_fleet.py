@@ -78,6 +78,15 @@ def test_other_agents_sail_as_well(agent, tmp_path):
     assert_same_records(alone(tmp_path, experiments), work)
 
 
+@pytest.mark.parametrize("agent", ["neural-bandit", "ddpg-release"])
+def test_ddpg_by_other_names_is_stacked_too(agent, tmp_path):
+    experiments = [small(memory, agent, **LENGTH) for memory in ("lser", "per")]
+    work = jobs(tmp_path, *experiments)
+    assert groups(work) == [work]
+    Fleet(work, device="cpu").go()
+    assert_same_records(alone(tmp_path, experiments), work)
+
+
 def test_several_and_fractional_updates_per_step_are_those_of_the_runs_alone(tmp_path):
     for rate in (0.4, 2.5):
         experiments = [

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from pathlib import Path
 
+from lser.agents.params import ActorCriticParams
 from lser.catalogue import MEMORIES
 from lser.experiments import records
 from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.ready import check_device, sizes
 from lser.experiments.recording import write_json
 from lser.experiments.study import Done, Job, end_with_parent, finished, one_thread
-
-STACKED = ("ddpg", "td3", "sac")
 
 
 @dataclass(frozen=True)
@@ -104,11 +103,11 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
     known: dict[object, object] = {}  # the sizes of each world's observations and actions
     for job in jobs:
         experiment = from_json(dict(job.experiment))
-        name, agent = experiment.names[2], experiment.agent
-        if name not in STACKED or agent.device != "cpu":
+        agent = experiment.agent
+        if not isinstance(agent, ActorCriticParams) or agent.device != "cpu":
             raise ValueError(
-                f"a fleet stacks {', '.join(STACKED)} whose own device is cpu, "
-                f"got {name} on {getattr(agent, 'device', 'no device')} in {job.folder}"
+                f"a fleet stacks DDPG, TD3 and SAC whose own device is cpu, got "
+                f"{experiment.names[2]} on {getattr(agent, 'device', 'no device')} in {job.folder}"
             )
         # goals are a part of the observation
         world = experiment.simulator, "goals" in MEMORIES[experiment.names[1]].needs
