@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_count, check_number
-from lser.replay.generator import NO_INTEGERS, address_of, draw_numbers
+from lser.replay.generator import address_of
 from lser.replay.memories.params import ANNEAL, PrioritizedParams
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sum_tree import SumTree
@@ -56,9 +56,7 @@ class PrioritizedReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """One slot from each of as many equal shares of the total."""
-        beta, uniforms = self.beta, np.empty(size)
-        draw_numbers(address_of(self.rng), len(self), NO_INTEGERS, uniforms, self._draws)
-        return self.tree.draw(uniforms, beta)
+        return self.tree.draw_from(address_of(self.rng), size, self.beta, self._draws)
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""
@@ -99,4 +97,4 @@ def power(priority: float, alpha: float) -> float:
 
 def annealed(start: float, end: float, draws: int, over: int) -> float:
     """The value after `draws` of the `over` calls in which it moves linearly from start to end."""
-    return start + (end - start) * min(draws / over, 1.0)
+    return start + (end - start) * (draws / over if draws < over else 1.0)
