@@ -82,7 +82,7 @@ class SumTree:
     def draw_from(
         self, generator: int, size: int, beta: float, draws: Int64
     ) -> tuple[Int64, Float32]:
-        """`draw` by uniforms from a generator, of which the kernel takes the address; counts it."""
+        """`draw` with uniforms of a generator, by its address; the draw is counted in `draws`."""
         slots, weights = np.empty(size, np.int64), np.empty(size, np.float32)
         _draw_from(self._nodes, self._starts, generator, beta, slots, weights, draws)
         return slots, weights
