@@ -187,6 +187,16 @@ def test_every_line_of_a_call_may_be_the_last(name):
     assert hits > 50
 
 
+@pytest.mark.parametrize("name", ["per", "aer"])
+@pytest.mark.parametrize("draws", [-1, 2**70])
+def test_a_saved_number_of_draws_that_cannot_be_is_refused(name, draws):
+    memory = made(name)
+    state = memory.state()
+    state.config["own"]["draws"] = draws
+    with pytest.raises(ValueError, match=f"draws.*{draws}"):
+        type(memory).from_state(state)
+
+
 FORKING = """
 import os, sys, threading, time
 import numpy as np

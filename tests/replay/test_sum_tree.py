@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lser.replay.generator import address_of
 from lser.replay.sum_tree import SumTree
 
 
@@ -44,6 +45,18 @@ def test_slots_without_priority_are_never_found():
     tree.set(chosen, rng.random(20) * 1e-9 + 1e-12)
     points = np.concatenate((rng.random(10_000), [0.0, np.nextafter(1.0, 0.0)]))
     assert set(tree.find(points).tolist()) <= set(chosen.tolist())
+
+
+def test_a_draw_from_a_generator_is_that_of_its_uniforms_and_is_counted():
+    rng, twin = np.random.default_rng(1), np.random.default_rng(1)
+    tree, draws = SumTree(300), np.zeros(1, np.int64)
+    tree.set(np.arange(300), np.random.default_rng(2).random(300))
+    for size in (1, 7, 64):
+        found = tree.draw_from(address_of(rng), size, 0.4, draws)
+        for mine, plain in zip(found, tree.draw(twin.random(size), 0.4), strict=True):
+            np.testing.assert_array_equal(mine, plain)
+    assert draws.tolist() == [3]
+    assert rng.bit_generator.state == twin.bit_generator.state
 
 
 def test_rounding_does_not_build_up():

@@ -6,8 +6,7 @@ while it is being changed, and does that before it is used again.
 
 from collections.abc import Callable
 from functools import partial
-from operator import call
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -41,11 +40,3 @@ class Commit:
 def rewinding(memory: Changing) -> Step:
     """What takes the generator of a memory back to where it is now."""
     return partial(setattr, memory.rng.bit_generator, "state", memory.rng.bit_generator.state)
-
-
-def at_once(*steps: Step) -> list[Any]:
-    """Do steps that are functions of C, and return what they give; no signal handler runs between.
-
-    Half of the time of `rewinding`. After the first, none may fail or call what is not of C.
-    """
-    return list(map(call, steps))

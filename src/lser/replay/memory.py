@@ -48,8 +48,8 @@ class Memory(ABC):
 
     A call that an exception ends, of an allocation or of a signal handler at any moment, leaves
     the memory as before or as after it: `insert` and `feedback` work out everything first and then
-    `commit` the changes; a `draw` moves the generator, and whatever goes with that, `at_once`, or
-    it first calls `rewind`.
+    `commit` the changes; a `draw` moves the generator, and whatever goes with that, by one call
+    (`draw_numbers`), or it first calls `rewind`.
 
     Made with ``storage="none"`` it is a rule without rows, for a library that keeps transitions
     in a storage of its own: `place` says which slots newcomers take, `pick` which to replay, and

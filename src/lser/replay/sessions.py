@@ -93,10 +93,11 @@ class Sessions:
         """`following` where every stream has one row: the usual block, in half the time."""
         over: list[Session] = []
         news: list[tuple[int, _Steps | None, int, int, float, bool]] = []
+        find, limit = self._open.get, self.limit
         for stream, identity, gain, end in rows:
-            before = self._open.get(stream)
+            before = find(stream)
             length = 0 if before is None else len(before[0])
-            ends = end or length + 1 >= self.limit
+            ends = end or length + 1 >= limit
             if ends:
                 held, gains = before or ([], [])
                 both = np.array([*held, identity]), np.array([*gains, gain], dtype=np.float32)
@@ -112,8 +113,11 @@ class Sessions:
             elif before is None:
                 held[stream] = ([identity], [gain])
             else:
-                before[0][length:] = (identity,)
-                before[1][length:] = (gain,)
+                ids, reward = before
+                if len(ids) == length:  # else it is there already
+                    ids.append(identity)
+                if len(reward) == length:
+                    reward.append(gain)
         while len(held) > self.most:
             held.pop(next(iter(held)))
 

@@ -192,7 +192,8 @@ class Store:
                 self._ones = np.ones(len(ids), np.float32)
             weights = self._ones.copy()  # a third of the time of np.ones
         s, a, r, t = self._fields
-        return Batch(rows[s], rows[a], rows[r], rows[t], flags[0], flags[1], ids, weights)
+        fields = (rows[s], rows[a], rows[r], rows[t], flags[0], flags[1], ids, weights)
+        return tuple.__new__(Batch, fields)  # half of the time of Batch(...)
 
     def slots(self, ids: ArrayLike) -> Int64:
         """The slots of `ids`, -1 where one is no longer held."""

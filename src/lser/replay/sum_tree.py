@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from lser.checks import check_shape
 from lser.compiled import kernel, prefetch
+from lser.replay.generator import draw_numbers
 from lser.types import Float32, Float64, Int64
 
 WIDTH = 8
@@ -76,6 +77,14 @@ class SumTree:
         """
         slots, weights = np.empty(len(uniforms), np.int64), np.empty(len(uniforms), np.float32)
         _draw(self._nodes, self._starts, uniforms, beta, slots, weights)
+        return slots, weights
+
+    def draw_from(
+        self, generator: int, size: int, beta: float, draws: Int64
+    ) -> tuple[Int64, Float32]:
+        """`draw` with uniforms of a generator, by its address; the draw is counted in `draws`."""
+        slots, weights = np.empty(size, np.int64), np.empty(size, np.float32)
+        _draw_from(self._nodes, self._starts, generator, beta, slots, weights, draws)
         return slots, weights
 
 
@@ -145,3 +154,18 @@ def _draw(
         least = min(least, nodes[slots[i]])
     for i in range(size):
         weights[i] = (nodes[slots[i]] / least) ** -beta
+
+
+@kernel
+def _draw_from(
+    nodes: Float64,
+    starts: Int64,
+    generator: int,
+    beta: float,
+    slots: Int64,
+    weights: Float32,
+    draws: Int64,
+) -> None:
+    uniforms = np.empty(len(slots))
+    draw_numbers(generator, 1, slots[:0], uniforms, draws)
+    _draw(nodes, starts, uniforms, beta, slots, weights)

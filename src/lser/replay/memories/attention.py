@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from lser.compiled import Num, inner, kernel, unordered_kernel
 from lser.random import below
+from lser.replay.generator import next_word
 from lser.replay.memories.sketch import UInt16, bound, prefetch_sketch
 from lser.replay.rows import prefetch_row
 from lser.types import Float32, Float64, Int64
@@ -79,18 +80,21 @@ def attend(
     mean: Float64,
     squares: Float64,
     query: Float32,
-    seed: Num,
+    generator: Num,
+    draws: Int64,
     candidates: Num,
     slots: Int64,
 ) -> None:
-    """Fill `slots` with the most similar of so many uniform draws, in the order drawn.
+    """Fill `slots` with the most similar of so many uniform draws, in the order drawn; count it.
 
     Of equally similar ones the earlier are kept. There are more candidates than slots. Those whose
     sketches leave it open are judged by their rows: as many cosines as there are slots reach `out`,
     and no more can reach `sure`.
     """
     drawn, size = np.empty(candidates, np.int64), len(slots)
-    state = np.full(1, seed, np.uint64)
+    state = np.empty(1, np.uint64)
+    state[0] = next_word(generator) >> np.uint64(1)
+    draws[0] += 1
     for i in range(candidates):
         drawn[i] = below(state, stored)
         prefetch_sketch(sketches, drawn[i])

@@ -3,7 +3,6 @@
 Sun, Zhou, Li (2020), "Attentive Experience Replay", AAAI.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from lser.checks import as_floats, check_count
 from lser.moments import Moments
-from lser.replay.commit import at_once
+from lser.replay.generator import NO_POINTS, address_of, draw_numbers
 from lser.replay.memories.attention import attend
 from lser.replay.memories.params import ANNEAL, AttentiveParams
 from lser.replay.memories.prioritized import annealed
@@ -39,7 +38,12 @@ class AttentiveReplay(Memory):
         """No statistics yet."""
         self._moments = Moments(self.store.observation_dim)
         self._sketches = new_sketches(self.capacity, self.store.observation_dim)
-        self.draws = 0
+        self._draws: Int64 = np.zeros(1, np.int64)  # kernels count
+
+    @property
+    def draws(self) -> int:
+        """How many draws there were."""
+        return self._draws.item()
 
     @property
     def candidates(self) -> float:
@@ -60,16 +64,15 @@ class AttentiveReplay(Memory):
         """Those most similar to `query` of a uniform draw."""
         shape = (self.store.observation_dim,)
         target = None if query is None else as_floats("query", query, shape)
-        factor, count = self.candidates, partial(setattr, self, "draws", self.draws + 1)
-        drawn = size if target is None else max(round(factor * size), size)
+        drawn = size if target is None else max(round(self.candidates * size), size)
+        slots, generator = np.empty(size, np.int64), address_of(self.rng)
         if target is None or drawn == size:
-            return at_once(partial(self.rng.integers, len(self), size=size), count)[0], None
-        slots = np.empty(size, np.int64)
-        seed = at_once(self.rng.bit_generator.random_raw, count)[0] >> 1
-        attend(
-            self.store.rows, self._sketches, len(self), *self._moments.parts, target,
-            seed, drawn, slots,
-        )  # fmt: skip
+            draw_numbers(generator, len(self), slots, NO_POINTS, self._draws)
+        else:
+            attend(
+                self.store.rows, self._sketches, len(self), *self._moments.parts, target,
+                generator, self._draws, drawn, slots,
+            )  # fmt: skip
         return slots, None
 
     def own_stats(self) -> dict[str, float]:
@@ -82,7 +85,7 @@ class AttentiveReplay(Memory):
 
     def restore(self, own: dict[str, Any], arrays: Arrays) -> None:
         """Continue from `own_state()`."""
-        self.draws = check_count("draws", own["draws"], low=0)
+        self._draws[0] = check_count("draws", own["draws"], low=0, high=2**62)
         self._moments = Moments.from_arrays(arrays, self.store.observation_dim)
         for first in range(0, len(self), _PART):  # rows in a file need not fit into memory
             rows = np.array(self.store.rows[first : min(first + _PART, len(self))])

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_count, check_number, check_shape
-from lser.replay.commit import Commit, Step, at_once
+from lser.replay.commit import Commit, Step
+from lser.replay.generator import NO_INTEGERS, address_of, draw_numbers
 from lser.replay.memories.params import DynamicParams
 from lser.replay.memories.prioritized import power, powers
 from lser.replay.memories.zones import RunningQuantile, Zone
@@ -113,9 +114,10 @@ class DynamicReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """By priority from one random shard that holds any."""
-        filled, uniforms = [shard for shard in self.shards if shard.tree.total], np.empty(size)
-        choose = partial(self.rng.integers, len(filled))
-        shard = filled[at_once(choose, partial(self.rng.random, out=uniforms))[0]]
+        filled = [shard for shard in self.shards if shard.tree.total]
+        chosen, uniforms = np.empty(1, np.int64), np.empty(size)
+        draw_numbers(address_of(self.rng), len(filled), chosen, uniforms, NO_INTEGERS)
+        shard = filled[chosen.item()]
         # a power of 0 makes every weight 1
         beta = self.params.beta if self.params.prioritized else 0.0
         slots, weights = shard.tree.draw(uniforms, beta)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lser.replay.commit import at_once
+from lser.replay.generator import NO_INTEGERS, address_of, draw_numbers
 from lser.replay.memories.links import (
     FOLLOWING,
     HELD,
@@ -107,9 +107,8 @@ class HindsightReplay(Memory):
         if self.params.balanced:
             return super().replay(size, query)
         held = NONE if self.newest is None else self.newest.slots(size - 1)
-        points = np.empty(2 * size)
-        choose = partial(self.rng.integers, len(self), size=size - len(held))
-        slots = at_once(choose, partial(self.rng.random, out=points))[0]
+        slots, points = np.empty(size - len(held), np.int64), np.empty(2 * size)
+        draw_numbers(address_of(self.rng), len(self), slots, points, NO_INTEGERS)
         if len(held):
             slots = np.concatenate((slots, held))
         rows, flags, ids = self.store.blank(size)

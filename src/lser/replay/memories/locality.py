@@ -154,13 +154,15 @@ class LocalityReplay(Memory):
     def _one(self, block: Any) -> Int64 | None:
         """Store a block of one, whole or, with None, not at all: there is nothing to settle."""
         extend: Any = calls.extend
+        s, a, r, t, ends, cut = block
         ids, place = np.empty(1, _INT64), self._place
         place[1] = 0
         try:
-            stored = len(block[2]) == 1 and extend(self._address, *block, ids, place) == 1
+            if len(r) == 1 and extend(self._address, s, a, r, t, ends, cut, ids, place) == 1:
+                return ids
         except TypeError:  # not all are arrays that a kernel takes as they are
-            return None
-        return ids if stored else None
+            pass
+        return None
 
     def _take(self, block: Any, streams: ArrayLike | None) -> Int64:
         if self._direct:

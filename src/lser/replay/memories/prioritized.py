@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lser.checks import check_count, check_number
+from lser.replay.generator import address_of
 from lser.replay.memories.params import ANNEAL, PrioritizedParams
 from lser.replay.memory import Arrays, Block, Memory
 from lser.replay.sum_tree import SumTree
@@ -34,7 +35,12 @@ class PrioritizedReplay(Memory):
         """All priorities zero; a newcomer gets 1 until a larger error is seen."""
         self.tree = SumTree(self.capacity)
         self.largest = 1.0  # before the power
-        self.draws = 0
+        self._draws: Int64 = np.zeros(1, np.int64)  # kernels count
+
+    @property
+    def draws(self) -> int:
+        """How many draws there were."""
+        return self._draws.item()
 
     @property
     def beta(self) -> float:
@@ -50,17 +56,7 @@ class PrioritizedReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """One slot from each of as many equal shares of the total."""
-        beta, uniforms = self.beta, np.empty(size)
-        uniforms[0] = -1.0  # until they are drawn
-        self._unfinished = partial(self._count_draw, uniforms, self.draws + 1)
-        self.rng.random(out=uniforms)
-        self.draws += 1
-        return self.tree.draw(uniforms, beta)
-
-    def _count_draw(self, uniforms: Float64, draws: int) -> None:
-        """Count a draw that was broken off after its numbers had come from the generator."""
-        if uniforms[0] >= 0.0:
-            self.draws = draws
+        return self.tree.draw_from(address_of(self.rng), size, self.beta, self._draws)
 
     def feedback(self, slots: Int64, td_errors: Float64) -> None:
         """Set the priorities of what was sampled."""
@@ -84,7 +80,7 @@ class PrioritizedReplay(Memory):
         if not np.array_equal(arrays["priorities"] > 0, self.store.ids >= 0):
             raise ValueError("the saved priorities are not those of the slots that are held")
         self.largest = check_number("largest", own["largest"], low=0.0)
-        self.draws = check_count("draws", own["draws"], low=0)
+        self._draws[0] = check_count("draws", own["draws"], low=0, high=2**62)
 
 
 def powers(priority: Float64, alpha: float) -> Float64:
@@ -101,4 +97,4 @@ def power(priority: float, alpha: float) -> float:
 
 def annealed(start: float, end: float, draws: int, over: int) -> float:
     """The value after `draws` of the `over` calls in which it moves linearly from start to end."""
-    return start + (end - start) * min(draws / over, 1.0)
+    return start + (end - start) * (draws / over if draws < over else 1.0)

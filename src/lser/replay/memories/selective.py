@@ -114,7 +114,7 @@ class SelectiveReplay(Memory):
 
     def draw(self, size: int, query: ArrayLike | None) -> tuple[Int64, Float32 | None]:
         """Half from either part (the odd one from the newest)."""
-        newest, kept = int(self.places.counts[1]), int(self.places.counts[3])
+        _, newest, _, kept = self.places.counts.tolist()
         old = size // 2 if kept else 0
         points = self.rng.random(size)
         slots = np.empty(size, dtype=np.int64)
