@@ -73,8 +73,9 @@ def values(arm: str) -> tuple[float, float]:
 
 
 def one_reward(arm: str) -> float:
-    """The share of batches with one single reward, mean over the points of the curves."""
-    found = [p["one_reward"] for r in runs().runs[arm].values() for p in _told(r)]
+    """The share of batches with one single reward, mean over the points with batches before."""
+    points = [p for r in runs().runs[arm].values() for p in _told(r)]
+    found = [p["one_reward"] for p in points if "one_reward" in p]
     return float(np.mean(found)) if found else float("nan")
 
 
