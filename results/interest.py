@@ -14,7 +14,7 @@ import numpy as np
 from campaign import carry_out, gather
 from committed import RESULTS
 from delayed import Gap, Scores, signed, verdict
-from standing import Arms, alive, ran, with_holm
+from standing import Arms, alive, chance, ran, with_holm
 
 from lser.catalogue import AGENTS
 from lser.experiments import records
@@ -156,8 +156,8 @@ def reading() -> str:
         f"{known.random.name} ({number(known.random.score)}) to the best policy known "
         f"({number(known.best.score)}), {bandits}: bandits need no memory and are ahead. The "
         f"primary test: {outcome} in reward per step, "
-        f"{levels[0]:.3f} against {levels[1]:.3f}, {interval(found.mean, sign=True)}, p = "
-        f"{number(found.p)}.{rest}"
+        f"{levels[0]:.3f} against {levels[1]:.3f}, {interval(found.mean, sign=True)}, "
+        f"{chance(found.p)}.{rest}"
     )
 
 
@@ -188,7 +188,7 @@ def table() -> str:
 
 def block() -> str:
     """The words, the table and how it ran."""
-    return f"{reading()}\n\n{table()}\n\n{ran(Arms(runs()).everything)}"
+    return f"{reading()}\n\n{table()}\n\n{ran(records.find(FILE))}"
 
 
 def main(words: list[str]) -> None:

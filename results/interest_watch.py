@@ -12,8 +12,9 @@ from campaign import gather
 from committed import RESULTS
 from delayed import Gap, signed, verdict
 from interest import MEMORIES, OURS, REFERENCE, SEEDS, by_arm, cut_off, rest_of, wanted
-from standing import Arms, ran
+from standing import Arms, chance, ran
 
+from lser.experiments import records
 from lser.experiments.studies import REWARD, ScoreScale, scale_of
 from lser.report.stats import mean_t
 from lser.report.style import interval, name_of, number
@@ -69,7 +70,7 @@ def reading() -> str:
         "**Interests that drift, paid by watch time** (F of the plan; sessions as terminal, "
         f"{sessions:,} sessions{short}, {found.seeds} seeds of the {SEEDS} planned). The primary "
         f"test: {outcome} in reward per step, {_level(OURS)} against {_level(REFERENCE)}, "
-        f"{interval(found.mean, sign=True)}, p = {number(found.p)} ({known.random.name} "
+        f"{interval(found.mean, sign=True)}, {chance(found.p)} ({known.random.name} "
         f"{number(known.random.score)}, {known.best.name} {number(known.best.score)}). Agents are "
         "trained there for what a *session* earns, which longer sessions make more of: "
         f"{_beside('reward', 'watch time per session', 0)} ({returns}); "
@@ -121,7 +122,7 @@ def block() -> str:
     if not there():
         return ""
     where = "`python results/interest_watch.py` prints every figure here."
-    return f"{reading()}\n\n{table()}\n\n{where} {ran(arms().everything)}"
+    return f"{reading()}\n\n{table()}\n\n{where} {ran(records.find(FILE))}"
 
 
 def main(words: list[str]) -> None:
