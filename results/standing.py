@@ -57,8 +57,10 @@ class Arms:
         return len(self.runs.get(arm, {})) > 1
 
     def whole(self, *arms: str) -> bool:
-        """Whether every run of these arms is complete."""
-        return all(complete(run) for arm in arms for run in self.runs[arm].values())
+        """Whether every run of these arms is complete, and all are of one length."""
+        runs = [run for arm in arms for run in self.runs[arm].values()]
+        lengths = {run.experiment["sessions"] for run in runs}
+        return len(lengths) == 1 and all(map(complete, runs))
 
     def last(self, *arms: str) -> int:
         """The last point that all runs of these arms have."""

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,15 @@ def test_an_arm_that_was_cut_off_does_not_shorten_the_primary_test(watch):
     assert "over 10 seeds, at 1,200 sessions" in text
     assert "Not run: reward-top" in text
     assert "10 cut off by time" in script.block()
+
+
+def test_runs_of_unlike_length_are_compared_where_both_stand(watch):
+    runs = [made(cell, 2.0 + 0.01 * (cell.seed % 3)) for cell in watch_cells("uniform")]
+    short = [replace(cell, sessions=1_500) for cell in watch_cells("lser")]
+    runs += [made(cell, 3.0, points=10) for cell in short]
+    script = watch(runs)
+    assert script.arms().sessions("lser", "uniform") == 1_500
+    assert set(script.arms().scores("lser", "reward_per_step", "uniform").values()) == {2.7}
 
 
 def test_failed_runs_are_not_read_but_said(watch):
