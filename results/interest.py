@@ -112,18 +112,16 @@ def others_of(arms: Arms) -> dict[str, tuple[Gap, float]]:
 
 
 def rest_of(arms: Arms) -> str:
-    """The secondary tests in words; nothing where there are none."""
+    """The secondary tests in words, and the memories that have no runs."""
     found = others_of(arms)
-    if not found:
-        return ""
     words = "; ".join(
         f"{name_of(arm)} {signed(one.mean)} over {one.seeds} seeds"
         f"{cut_off(arms, arm)} ({verdict(one.mean, p)})"
         for arm, (one, p) in found.items()
     )
+    tests = f" Minus uniform, Holm over the {len(found)}: {words}." if found else ""
     missing = [name_of(arm) for arm in MEMORIES[2:] if arm not in found]
-    absent = f" Not run: {listing(missing)}." if missing else ""
-    return f" Minus uniform, Holm over the {len(found)}: {words}.{absent}"
+    return tests + (f" Not run: {listing(missing)}." if missing else "")
 
 
 def cut_off(arms: Arms, arm: str) -> str:
@@ -142,7 +140,7 @@ def reading() -> str:
         "not separated": "LSER and uniform are **not separated**",
     }[verdict(found.mean)]
     rest = rest_of(Arms(runs()))
-    if rest:
+    if secondary():
         rest += (
             " The other memories ran in fleets on an H200, LSER and uniform as single processes "
             "on a CPU."

@@ -269,3 +269,25 @@ def test_a_claim_names_the_mean_over_worlds_once() -> None:
     [words] = [row[2] for row in table.rows if "RecoGym" in row[0]]
     assert words.count("300 sessions") == 1
     assert "mean of 2 worlds, reward per step as a share of the possible: +0.102" in words
+
+
+def test_a_page_has_room_for_the_memories_of_most_rows_and_names_the_others() -> None:
+    everywhere = ("lser", "uniform", "per", "der", "aer", "ser", "her", "reward-top")
+    runs = [
+        run(memory, seed, 0.5 + 0.01 * seed, simulator=world)
+        for memory in everywhere
+        for world in (TAOBAO, {"name": "recogym"})
+        for seed in range(3)
+    ]
+    runs += [
+        run(memory, seed, 0.5, simulator=TAOBAO)
+        for memory in ("random-code", "shuffled-code", "her-balanced")
+        for seed in range(3)
+    ]
+    table = first(runs).table
+    shown = [name for name in table.columns[1:] if name not in KNOWN]
+    assert len(shown) == 9
+    assert shown[:2] == ["LSER", "uniform"]
+    assert {"PER", "DER", "AER", "SER", "HER", "reward-top"} <= set(shown)
+    [left] = [note for note in table.notes if note.startswith("Without a column")]
+    assert sum(name in left for name in ("random-code", "shuffled-code", "HER, balanced")) == 2
