@@ -43,14 +43,23 @@ AS_PRINTED = {  # what C of the plan adds, by its primary test
     "": "as printed for a while",  # before it has been run
 }
 
+WATCHED = {  # what F by watch time adds: there a session's end counts
+    "above": " in continuing traffic (not with sessions as terminal, where it helps)",
+    "not separated": " in continuing traffic",
+    "below": "",
+    "": "",
+}
+
 
 def answer() -> str:
     """The results in two sentences."""
     said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""]
+    watched = WATCHED[interest_watch.outcome() if interest_watch.there() else ""]
     return (
         f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (`lser-steady`) "
         "at the paper's length too. Locality itself adds little, where it can be told at all; on "
-        "interest evolution paid by watch time, and where effects are delayed, LSER does harm."
+        f"interest evolution paid by watch time{watched}, and where effects are delayed, LSER does "
+        "harm."
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from campaign import carry_out, gather
 from committed import RESULTS
 from delayed import Gap, Scores, signed, verdict
-from standing import Arms, alive, ran, with_holm
+from standing import Arms, alive, chance, ran, with_holm
 
 from lser.catalogue import AGENTS
 from lser.experiments import records
@@ -112,18 +112,16 @@ def others_of(arms: Arms) -> dict[str, tuple[Gap, float]]:
 
 
 def rest_of(arms: Arms) -> str:
-    """The secondary tests in words; nothing where there are none."""
+    """The secondary tests in words, and the memories that have no runs."""
     found = others_of(arms)
-    if not found:
-        return ""
     words = "; ".join(
         f"{name_of(arm)} {signed(one.mean)} over {one.seeds} seeds"
         f"{cut_off(arms, arm)} ({verdict(one.mean, p)})"
         for arm, (one, p) in found.items()
     )
+    tests = f" Minus uniform, Holm over the {len(found)}: {words}." if found else ""
     missing = [name_of(arm) for arm in MEMORIES[2:] if arm not in found]
-    absent = f" Not run: {listing(missing)}." if missing else ""
-    return f" Minus uniform, Holm over the {len(found)}: {words}.{absent}"
+    return tests + (f" Not run: {listing(missing)}." if missing else "")
 
 
 def cut_off(arms: Arms, arm: str) -> str:
@@ -142,7 +140,7 @@ def reading() -> str:
         "not separated": "LSER and uniform are **not separated**",
     }[verdict(found.mean)]
     rest = rest_of(Arms(runs()))
-    if rest:
+    if secondary():
         rest += (
             " The other memories ran in fleets on an H200, LSER and uniform as single processes "
             "on a CPU."
@@ -156,8 +154,8 @@ def reading() -> str:
         f"{known.random.name} ({number(known.random.score)}) to the best policy known "
         f"({number(known.best.score)}), {bandits}: bandits need no memory and are ahead. The "
         f"primary test: {outcome} in reward per step, "
-        f"{levels[0]:.3f} against {levels[1]:.3f}, {interval(found.mean, sign=True)}, p = "
-        f"{number(found.p)}.{rest}"
+        f"{levels[0]:.3f} against {levels[1]:.3f}, {interval(found.mean, sign=True)}, "
+        f"{chance(found.p)}.{rest}"
     )
 
 
@@ -188,7 +186,7 @@ def table() -> str:
 
 def block() -> str:
     """The words, the table and how it ran."""
-    return f"{reading()}\n\n{table()}\n\n{ran(Arms(runs()).everything)}"
+    return f"{reading()}\n\n{table()}\n\n{ran(records.find(FILE))}"
 
 
 def main(words: list[str]) -> None:

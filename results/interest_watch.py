@@ -12,8 +12,9 @@ from campaign import gather
 from committed import RESULTS
 from delayed import Gap, signed, verdict
 from interest import MEMORIES, OURS, REFERENCE, SEEDS, by_arm, cut_off, rest_of, wanted
-from standing import Arms, ran
+from standing import Arms, chance, ran
 
+from lser.experiments import records
 from lser.experiments.studies import REWARD, ScoreScale, scale_of
 from lser.report.stats import mean_t
 from lser.report.style import interval, name_of, number
@@ -43,6 +44,11 @@ def primary(key: str = TRAINED) -> Gap:
     return arms().gap(OURS, REFERENCE, key)
 
 
+def outcome() -> str:
+    """What the primary test says in one word."""
+    return verdict(primary().mean)
+
+
 def scale() -> ScoreScale:
     """Random slates and the highest interest, in reward per step."""
     run = next(iter(arms().runs[REFERENCE].values()))
@@ -59,17 +65,17 @@ def reading() -> str:
     sessions = arms().sessions(OURS, REFERENCE)
     asked = next(iter(arms().runs[REFERENCE].values())).experiment["sessions"]
     short = "" if sessions == asked else f" of {asked:,}, where time cut them off"
-    outcome = {
+    words = {
         "above": "LSER ends above uniform",
         "below": "LSER ends **below** uniform",
         "not separated": "LSER and uniform are **not separated**",
-    }[verdict(found.mean)]
+    }[outcome()]
     returns = ", ".join(f"{name} {score:.0f}" for name, score in RETURNS.items())
     return (
         "**Interests that drift, paid by watch time** (F of the plan; sessions as terminal, "
         f"{sessions:,} sessions{short}, {found.seeds} seeds of the {SEEDS} planned). The primary "
-        f"test: {outcome} in reward per step, {_level(OURS)} against {_level(REFERENCE)}, "
-        f"{interval(found.mean, sign=True)}, p = {number(found.p)} ({known.random.name} "
+        f"test: {words} in reward per step, {_level(OURS)} against {_level(REFERENCE)}, "
+        f"{interval(found.mean, sign=True)}, {chance(found.p)} ({known.random.name} "
         f"{number(known.random.score)}, {known.best.name} {number(known.best.score)}). Agents are "
         "trained there for what a *session* earns, which longer sessions make more of: "
         f"{_beside('reward', 'watch time per session', 0)} ({returns}); "
@@ -121,7 +127,7 @@ def block() -> str:
     if not there():
         return ""
     where = "`python results/interest_watch.py` prints every figure here."
-    return f"{reading()}\n\n{table()}\n\n{where} {ran(arms().everything)}"
+    return f"{reading()}\n\n{table()}\n\n{where} {ran(records.find(FILE))}"
 
 
 def main(words: list[str]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from campaign import carry_out, gather
 from committed import RESULTS
 from delayed import Gap, gap, verdict
-from standing import Arms, alive, ran, with_holm
+from standing import Arms, alive, chance, ran, with_holm
 
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
@@ -21,7 +21,7 @@ from lser.experiments.studies import plan
 from lser.experiments.studies.shops import SHOPS
 from lser.experiments.study import Job, job_for
 from lser.report.stats import mean_t
-from lser.report.style import interval, listing, name_of, number
+from lser.report.style import interval, listing, name_of
 
 SEEDS, FIRST = 10, 100
 PAID = 50.0  # the reward of a click
@@ -144,7 +144,7 @@ def reading() -> str:
         f"{SEEDS} planned in each of {len(BY_WORLD)} worlds; expected CTR as a share of the way "
         "from random products to the oracle that knows the user, the mean over worlds). The "
         f"primary test: {outcome}, {levels[0]:.3f} against {levels[1]:.3f}, "
-        f"{interval(found.mean, sign=True)}, p = {number(found.p)} ({worlds}; by clicks that were "
+        f"{interval(found.mean, sign=True)}, {chance(found.p)} ({worlds}; by clicks that were "
         f"drawn {drawn}). Beside them {lines}{_bandits()}.{_rest()} Four flips and Bernoulli "
         "clicks were not run."
     )
@@ -221,7 +221,7 @@ def block() -> str:
     if not there():
         return ""
     where = "`python results/offers.py` prints every figure here."
-    words = f"{where} {ran(arms().everything)}"
+    words = f"{where} {ran(records.find(FILE))}"
     return f"## Offers\n\n{words}\n\n{reading()}\n\n{table()}"
 
 

@@ -10,6 +10,7 @@ from delayed import Gap, gap
 
 from lser.experiments.records import Record
 from lser.report.stats import holm
+from lser.report.style import listing, number
 
 Scores = dict[Any, float]  # by what pairs runs: a seed, or a world and a seed
 
@@ -20,8 +21,9 @@ def complete(run: Record) -> bool:
 
 
 def points(run: Record) -> dict[int, dict[str, float]]:
-    """The curve by how often the run had been evaluated before."""
-    return {int(line["sessions"] // run.experiment["evaluate_every"]): line for line in run.curve}
+    """The curve by the number of a point, each as it was met first."""
+    every = run.experiment["evaluate_every"]
+    return {int(line["sessions"] // every): line for line in reversed(run.curve)}
 
 
 def alive(runs: Iterable[Record]) -> list[Record]:
@@ -30,10 +32,19 @@ def alive(runs: Iterable[Record]) -> list[Record]:
 
 
 def ran(runs: Iterable[Record]) -> str:
-    """How many runs were made with which command, and on what."""
-    made = Counter((r.meta["command"], r.meta.get("engine") or "single processes") for r in runs)
+    """How many runs were made with which command and on what, and how many did not end."""
+    found = list(runs)
+    made = Counter((r.meta["command"], r.meta.get("engine") or "single processes") for r in found)
     parts = [f"{n} runs by `{command}` ({on})" for (command, on), n in made.most_common()]
-    return f"{'; '.join(parts)}."
+    failed = len(found) - len(alive(found))
+    short = sum(not complete(run) for run in alive(found))
+    lost = [f"{n} {what}" for n, what in ((failed, "failed"), (short, "cut off by time")) if n]
+    return f"{'; '.join(parts)}; {listing(lost) or 'none failed'}."
+
+
+def chance(p: float) -> str:
+    """A p-value in words."""
+    return "p < 0.001" if p < 0.001 else f"p = {number(p)}"
 
 
 @dataclass(frozen=True)
@@ -42,17 +53,14 @@ class Arms:
 
     runs: Mapping[str, Mapping[Any, Record]]
 
-    @property
-    def everything(self) -> list[Record]:
-        """Every run."""
-        return [run for runs in self.runs.values() for run in runs.values()]
-
     def __contains__(self, arm: str) -> bool:
         return len(self.runs.get(arm, {})) > 1
 
     def whole(self, *arms: str) -> bool:
-        """Whether every run of these arms is complete."""
-        return all(complete(run) for arm in arms for run in self.runs[arm].values())
+        """Whether every run of these arms is complete, and all are of one length."""
+        runs = [run for arm in arms for run in self.runs[arm].values()]
+        lengths = {run.experiment["sessions"] for run in runs}
+        return len(lengths) == 1 and all(map(complete, runs))
 
     def last(self, *arms: str) -> int:
         """The last point that all runs of these arms have."""

@@ -219,3 +219,75 @@ def test_a_panel_whose_worlds_come_with_its_seeds_has_their_mean_scale() -> None
     elsewhere = synthetic.record("lead", "LSER recommender", 3, level=0.3, simulator=world(7))
     [panel] = studies([*runs, elsewhere])[0].panels
     assert panel.scale is None
+
+
+def offer(memory: str, world: int, seed: int, share: float, drawn: float = 0.0) -> Record:
+    """A run of RecoGym in one of its worlds, with a share of the possible in what it is paid."""
+    shop = {"name": "recogym", "random_seed": world, "reward_scale": 50.0}
+    scale = scale_of({"simulator": shop}, REWARD)
+    assert scale is not None
+    found = synthetic.record("offers", memory, seed, level=0.5, simulator=shop, sessions=300)
+    assert found.final is not None
+    paid = scale.score(share)
+    found.final.update(metric=paid / 50 + drawn, reward=paid * found.final["length"])
+    return found
+
+
+def test_worlds_of_one_platform_are_one_row_seed_by_seed() -> None:
+    levels = {"lser": (0.6, 0.8), "uniform": (0.4, 0.5)}
+    runs = [
+        offer(memory, world, seed, share + 0.01 * (seed - 101), drawn=1e-4 * (seed - 101))
+        for memory, shares in levels.items()
+        for world, share in zip((42, 43), shares, strict=True)
+        for seed in (100, 101, 102)
+    ]
+    runs += [offer("per", 42, seed, 0.9) for seed in (100, 101, 102)]  # in one world alone
+    table = first(runs).table
+    assert table.columns[:3] == ("where", "LSER", "uniform")
+    assert "PER" not in table.columns
+    metric, reward = table.rows
+    assert metric[0].startswith("RecoGym, 300 sessions, mean of 2 worlds, CTR")
+    assert reward[0].startswith("RecoGym, 300 sessions, mean of 2 worlds, reward per step")
+    assert [cell.split()[0] for cell in reward[1:3]] == ["0.70", "0.45"]
+
+
+def test_a_claim_names_the_mean_over_worlds_once() -> None:
+    runs = [
+        offer(memory, world, seed, share + 0.001 * seed * (memory == "lser"))
+        for memory, share in (("lser", 0.5), ("uniform", 0.4))
+        for world in (42, 43)
+        for seed in (1, 2, 3)
+    ]
+    shop = {"name": "recogym"}
+    runs += [
+        run(memory, seed, 0.0131 + 0.0001 * seed, simulator=shop)
+        for memory in ("lser", "uniform")
+        for seed in range(3)
+    ]
+    table = claims_table(find_out(studies(runs)))
+    assert table is not None
+    [words] = [row[2] for row in table.rows if "RecoGym" in row[0]]
+    assert words.count("300 sessions") == 1
+    assert "mean of 2 worlds, reward per step as a share of the possible: +0.102" in words
+
+
+def test_a_page_has_room_for_the_memories_of_most_rows_and_names_the_others() -> None:
+    everywhere = ("lser", "uniform", "per", "der", "aer", "ser", "her", "reward-top")
+    runs = [
+        run(memory, seed, 0.5 + 0.01 * seed, simulator=world)
+        for memory in everywhere
+        for world in (TAOBAO, {"name": "recogym"})
+        for seed in range(3)
+    ]
+    runs += [
+        run(memory, seed, 0.5, simulator=TAOBAO)
+        for memory in ("random-code", "shuffled-code", "her-balanced")
+        for seed in range(3)
+    ]
+    table = first(runs).table
+    shown = [name for name in table.columns[1:] if name not in KNOWN]
+    assert len(shown) == 9
+    assert shown[:2] == ["LSER", "uniform"]
+    assert {"PER", "DER", "AER", "SER", "HER", "reward-top"} <= set(shown)
+    [left] = [note for note in table.notes if note.startswith("Without a column")]
+    assert sum(name in left for name in ("random-code", "shuffled-code", "HER, balanced")) == 2

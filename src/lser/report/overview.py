@@ -18,6 +18,7 @@ from lser.report.table import Table
 Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 
 _LEARNERS = tuple(AGENTS[name].title for name in AGENTS)
+WIDEST = 9  # columns of memories that a page has room for
 CONSTANT, BANDIT = "best constant", "best bandit"
 FEW = 4  # a memory that less than one in so many rows has gets no column
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
@@ -78,7 +79,7 @@ def overview(found: Sequence[StudyFindings]) -> Overview | None:
                    for arm in arms), *("" for _ in kinds))
             for at, row in enumerate(rows)
         ),
-        notes=_notes(rows),
+        notes=_notes(rows, arms),
     )  # fmt: skip
     by_arm = {arm: [readings[key] for key in readings if key[1] == arm] for arm in arms}
     return Overview(table, by_arm, tests)
@@ -214,14 +215,21 @@ def _shares(scores: Scores, scale: ScoreScale | None) -> Scores:
 
 
 def _arms(rows: Sequence[Row]) -> list[str]:
-    """LSER and uniform first, then the others as everywhere; no column for what few rows have."""
+    """LSER and uniform first, then the others as everywhere; no column for what few rows have.
+
+    Where more are there than a page is wide, those that most rows have.
+    """
     held = Counter(arm for row in rows for arm in row.scores)
     known = [name for name in dict.fromkeys(("lser", "uniform", *MEMORIES)) if name in held]
     others = [name for name in held if name not in known]
-    return [
+    found = [
         *(name for name in known if name == "lser" or held[name] * FEW >= len(rows)),
         *(name for name in others if len(rows) == 1 or held[name] > 1),
     ]
+    if len(rows) == 1:
+        return found
+    ranked = sorted(found, key=lambda name: (name not in ("lser", "uniform"), -held[name]))
+    return [name for name in found if name in ranked[:WIDEST]]
 
 
 def _reading(pair: Versus, adjusted: float) -> str:
@@ -246,10 +254,10 @@ def _caption(tests: int) -> str:
     )
 
 
-def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
+def _notes(rows: Sequence[Row], arms: Sequence[str]) -> tuple[str, ...]:
     notes = []
-    kinds, shown = _kinds(rows), _arms(rows)
-    left = [name_of(m) for m in MEMORIES if m not in shown and any(m in r.scores for r in rows)]
+    kinds = _kinds(rows)
+    left = [name_of(m) for m in MEMORIES if m not in arms and any(m in r.scores for r in rows)]
     if left:
         notes.append(f"Without a column, as few rows have it: {listing(left)}.")
     if kinds:
