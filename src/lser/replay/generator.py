@@ -4,7 +4,8 @@ One call of a kernel draws all that belongs together, and counts: an exception o
 comes before it or after it. It is faster too: `Generator.integers` takes 4 microseconds for 32.
 
 A kernel takes the address of a bit generator, which is a record of C (NumPy's `bitgen.h`): the
-address of its state and those of the functions that draw from it.
+address of its state and those of the functions that draw from it. NumPy's documentation has these
+functions as globals of a kernel, which cannot be cached then: in every process they lie elsewhere.
 """
 
 from typing import Any
