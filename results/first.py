@@ -56,7 +56,7 @@ def answer() -> str:
     said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""]
     watched = WATCHED[interest_watch.outcome() if interest_watch.there() else ""]
     return (
-        f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (`lser-steady`) "
+        f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (lser-steady) "
         "at the paper's length too. Locality itself adds little, where it can be told at all; on "
         f"interest evolution paid by watch time{watched}, and where effects are delayed, LSER does "
         "harm."

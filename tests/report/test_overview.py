@@ -189,17 +189,13 @@ def test_a_variant_of_one_row_has_no_column() -> None:
     assert "odd" not in first(runs + lone).table.columns
 
 
-def test_a_memory_of_few_rows_has_no_column_and_is_named() -> None:
-    runs = [
-        run(memory, seed, 0.5, sessions=1_000 * at)
-        for at in range(1, 6)
-        for memory in ("lser", "uniform", "per", *(("shuffled-code",) if at == 1 else ()))
-        for seed in range(3)
-    ]
-    found = first(runs)
-    assert found.table.columns == ("where", "LSER", "uniform", "PER", *KNOWN)
-    assert "Without a column, as few rows have it: shuffled-code." in found.table.notes
-    assert found.tests == 10  # what has no column is not in its family
+def test_arms_named_like_their_reference_are_a_row_of_memories() -> None:
+    arms = ("lser as printed", "lser with the cure", "uniform with the cure")
+    runs = [synthetic.record("cure", arm, seed, level=0.5) for arm in arms for seed in range(3)]
+    table = first(runs).table
+    assert table.columns[:3] == ("where", "LSER", "uniform")
+    [row] = table.rows
+    assert ", with the cure, " in row[0]
 
 
 def test_a_panel_whose_worlds_come_with_its_seeds_has_their_mean_scale() -> None:
@@ -289,5 +285,6 @@ def test_a_page_has_room_for_the_memories_of_most_rows_and_names_the_others() ->
     assert len(shown) == 9
     assert shown[:2] == ["LSER", "uniform"]
     assert {"PER", "DER", "AER", "SER", "HER", "reward-top"} <= set(shown)
+    assert first(runs).tests == 15  # what has no column is not in its family
     [left] = [note for note in table.notes if note.startswith("Without a column")]
     assert sum(name in left for name in ("random-code", "shuffled-code", "HER, balanced")) == 2

@@ -20,7 +20,6 @@ Scores = Mapping[str, Mapping[int, float]]  # by arm, by seed
 _LEARNERS = tuple(AGENTS[name].title for name in AGENTS)
 WIDEST = 9  # columns of memories that a page has room for
 CONSTANT, BANDIT = "best constant", "best bandit"
-FEW = 4  # a memory that less than one in so many rows has gets no column
 SIGNS = {"above": "▲", "below": "▼", "above?": "△", "below?": "▽"}
 
 
@@ -103,19 +102,25 @@ def _rows(study: StudyFindings) -> list[Row]:
     spec = study.study.spec
     if spec.pooled or spec.reads == "map":
         return _pooled_rows(study)
-    return [row for found in study.panels for row in _panel_rows(found)]
+    shared = spec.reference.removeprefix("uniform") if spec.reference != "lser" else ""
+    return [row for found in study.panels for row in _panel_rows(found, shared)]
 
 
-def _panel_rows(found: Finding) -> list[Row]:
-    """A panel on its metric, and on the trained objective where that is another."""
+def _panel_rows(found: Finding, shared: str) -> list[Row]:
+    """A panel on its metric, and on the trained objective where that is another.
+
+    Of arms named like the reference, "uniform with the cure", those that have `shared`, " with the
+    cure", are compared.
+    """
     panel = found.panel
-    scores = {arm.name: arm.scores for arm in panel.arms}
-    title = f"{panel.title}, {name_of(panel.metric)}"
+    arms = {a.name.removesuffix(shared): a for a in panel.arms if a.name.endswith(shared)}
+    where = f"{panel.title},{shared}" if shared else panel.title
+    title = f"{where}, {name_of(panel.metric)}"
     learned = not nothing_learned(found.learned)
-    rows = [_row(title, scores, panel.scale, learned)]
-    rewards = {arm.name: arm.rewards for arm in panel.arms if arm.rewards}
+    rows = [_row(title, {name: a.scores for name, a in arms.items()}, panel.scale, learned)]
+    rewards = {name: a.rewards for name, a in arms.items() if a.rewards}
     if rewards and not _proportional(panel):
-        title = f"{panel.title}, reward per step (trained on)"
+        title = f"{where}, reward per step (trained on)"
         learned = not nothing_learned(found.learned_reward)
         rows.append(_row(title, rewards, panel.reward_scale, learned))
     return rows
@@ -223,7 +228,7 @@ def _arms(rows: Sequence[Row]) -> list[str]:
     known = [name for name in dict.fromkeys(("lser", "uniform", *MEMORIES)) if name in held]
     others = [name for name in held if name not in known]
     found = [
-        *(name for name in known if name == "lser" or held[name] * FEW >= len(rows)),
+        *known,
         *(name for name in others if len(rows) == 1 or held[name] > 1),
     ]
     if len(rows) == 1:
