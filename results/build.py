@@ -23,6 +23,7 @@ import paper_regime
 import recommender
 import references
 import regime_bounded
+import regime_options
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import answer, first_screen, headline, history, notes
 from sections import outcomes as planned_outcomes
@@ -183,7 +184,9 @@ def readmes() -> dict[Path, str]:
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
         "references": references.table,
-        "paper_regime": lambda: f"{paper_regime.block()}\n\n{regime_bounded.reading()}",
+        "paper_regime": lambda: "\n\n".join(
+            filter(None, (paper_regime.block(), regime_bounded.reading(), regime_options.reading()))
+        ),
         "delayed": delayed.block,
         "interest": interest.block,
         "interest_watch": interest_watch.block,
@@ -199,6 +202,7 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_f_watch", interest_watch.reading())
     outcomes = with_block(outcomes, "outcome_g", offers.reading())
     outcomes = with_block(outcomes, "outcome_q", regime_bounded.reading())
+    outcomes = with_block(outcomes, "outcome_r", regime_options.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     for name, said in planned_outcomes().items():
         outcomes = with_block(outcomes, name, said)

@@ -14,6 +14,7 @@ import options
 import paper_regime
 import recommender
 import regime_bounded
+import regime_options
 import reruns
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
@@ -44,6 +45,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         fall.reading(),
         paper_regime.reading(),
         regime_bounded.reading(),
+        regime_options.reading(),
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
