@@ -140,11 +140,9 @@ def reading() -> str:
         "not separated": "LSER and uniform are **not separated**",
     }[verdict(found.mean)]
     rest = rest_of(Arms(runs()))
-    if secondary():
-        rest += (
-            " The other memories ran in fleets on an H200, LSER and uniform as single processes "
-            "on a CPU."
-        )
+    fleets = sum(run.shared for arm in MEMORIES for run in runs().get(arm, {}).values())
+    if fleets:
+        rest += f" {fleets} runs were made in fleets on a device, the others as single processes."
     ends = [(arm, float(np.mean(list(quality(arm).values())))) for arm in BANDITS if arm in runs()]
     bandits = listing([f"{name_of(arm)} {known.share(score):.2f}" for arm, score in ends])
     return (

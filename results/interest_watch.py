@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 from campaign import gather
 from committed import RESULTS
 from delayed import Gap, signed, verdict
@@ -21,6 +22,7 @@ from lser.report.style import interval, name_of, number
 
 FILE = RESULTS / "interest_watch.jsonl.gz"
 TRAINED = "reward_per_step"
+LITTLE = 0.1  # of the way to the best return known
 RETURNS = {  # watch time of a session: docs/simulators/interest_evolution.md
     "random slates": 160.2,
     "highest interest": 172.6,
@@ -80,8 +82,21 @@ def reading() -> str:
         "trained there for what a *session* earns, which longer sessions make more of: "
         f"{_beside('reward', 'watch time per session', 0)} ({returns}); "
         f"{_beside('length', 'steps per session', 0)}; {_beside('metric', 'quality', 2)}."
-        f"{rest_of(arms())}"
+        f"{_learned()}{rest_of(arms())}"
     )
+
+
+def _learned() -> str:
+    """How far sessions got on the way from random slates to the best return known."""
+    random, *_, best = RETURNS.values()
+    ours, theirs = (
+        (np.mean(list(arms().scores(arm, "reward", OURS, REFERENCE).values())) - random)
+        / (best - random)
+        for arm in (OURS, REFERENCE)
+    )
+    little = ": agents hardly learn there, so that there is little to compare"
+    said = little if max(ours, theirs) < LITTLE else ""
+    return f" Of the way to the best return known LSER has {ours:.2f}, uniform {theirs:.2f}{said}."
 
 
 def _level(arm: str, key: str = TRAINED, digits: int = 3) -> str:

@@ -127,7 +127,8 @@ def reading() -> str:
     """What G says in words; nothing before it has run."""
     if not there():
         return ""
-    found, levels = versus(OURS), [_mean(pooled(arm)) for arm in (OURS, REFERENCE)]
+    found, both = versus(OURS), (OURS, REFERENCE)
+    levels = [_mean(pooled(arm, EXPECTED, *both)) for arm in both]
     outcome = {
         "above": "LSER ends above uniform",
         "below": "LSER ends **below** uniform",

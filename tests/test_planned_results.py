@@ -201,6 +201,13 @@ def test_runs_of_unlike_length_are_compared_where_both_stand(watch):
     assert set(script.arms().scores("lser", "reward_per_step", "uniform").values()) == {2.7}
 
 
+def test_whether_anything_was_learned_is_said(watch):
+    for level, learned in ((2.0, False), (4.0, True)):  # 160 and 320 of watch time per session
+        cells = watch_cells("lser", "uniform")
+        text = watch([made(c, level + 0.01 * (c.seed % 3)) for c in cells]).reading()
+        assert ("agents hardly learn there" in text) is not learned
+
+
 def test_failed_runs_are_not_read_but_said(watch):
     runs = [made(c, 2.0 + 0.01 * (c.seed % 3)) for c in watch_cells("lser", "uniform")]
     runs[0].meta["status"] = "failed"
