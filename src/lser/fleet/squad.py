@@ -47,7 +47,7 @@ class Muster(NamedTuple):
 
     jobs: Sequence[Job]
     workers: int = 0  # processes for users and memories; 0: this one
-    urgent: bool = False  # others wait for its updates less than it does
+    urgent: bool = False  # its updates go first on the device: it cannot go on before they ended
 
 
 class Reached(NamedTuple):
