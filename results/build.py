@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import cure_options
 import delayed
 import interest
 import interest_watch
@@ -202,6 +203,7 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_f_watch", interest_watch.reading())
     outcomes = with_block(outcomes, "outcome_g", offers.reading())
     outcomes = with_block(outcomes, "outcome_q", regime_bounded.reading())
+    outcomes = with_block(outcomes, "outcome_m", cure_options.reading())
     outcomes = with_block(outcomes, "outcome_r", regime_options.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     for name, said in planned_outcomes().items():

@@ -19,7 +19,9 @@ from lser.agents.minibatch import Minibatch
 from lser.agents.td3 import TD3
 from lser.experiments.build import sizes_of
 from lser.experiments.presets import lasting, preset
+from lser.report.findings import LEVEL
 from lser.report.stats import holm, mean_t, paired_difference, paired_p
+from lser.report.style import interval, listing, number
 
 OUT = Path(__file__).with_name("cure_options.json")
 SEEDS, SESSIONS = range(500, 506), 500
@@ -103,8 +105,8 @@ def score(arm: str, seed: int) -> dict[str, float]:
     return {"final": round(made.evaluate().metric, 5), "largest": round(largest, 3)}
 
 
-def main() -> None:
-    """Run what is missing, and say what came of it."""
+def run() -> None:
+    """Make what is missing, seed by seed."""
     torch.set_num_threads(1)
     found: dict[str, dict[str, Any]] = json.loads(OUT.read_text()) if OUT.exists() else {}
     for seed in map(str, SEEDS):
@@ -112,20 +114,40 @@ def main() -> None:
             if seed not in found.setdefault(arm, {}):
                 found[arm][seed] = score(arm, int(seed))
                 OUT.write_text(json.dumps(found, indent=0) + "\n")
+
+
+def reading() -> str:
+    """What M says in words."""
+    found = json.loads(OUT.read_text())
     scores = {arm: {s: run["final"] for s, run in runs.items()} for arm, runs in found.items()}
-    others = [arm for arm in ARMS if arm != "the cure" and arm != "as printed"]
+    others = [arm for arm in ARMS if arm not in ("the cure", "as printed")]
     gaps = {arm: paired_difference(scores[arm], scores["the cure"]) for arm in ARMS}
     adjusted = dict(zip(others, holm([paired_p(gaps[arm]) for arm in others]), strict=True))
-    for arm in ARMS:
-        mean, gap = mean_t(list(scores[arm].values())), mean_t(gaps[arm])
-        largest = max(run["largest"] for run in found[arm].values())
-        holms = f", p = {adjusted[arm]:.3f} after Holm" if arm in adjusted else ""
-        print(
-            f"{arm}: {mean.estimate:.3f} [{mean.low:.3f}, {mean.high:.3f}], minus the cure "
-            f"{gap.estimate:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]{holms}; "
-            f"largest value {largest:.2f} of the bound"
-        )
+    means = {arm: mean_t(gaps[arm]) for arm in ARMS}
+    better = [arm for arm in others if means[arm].low > 0 and adjusted[arm] <= LEVEL]
+    worse = [arm for arm in others if means[arm].high < 0 and adjusted[arm] <= LEVEL]
+    told = "; ".join(
+        f"{_said(arm)} {interval(means[arm], sign=True)}"
+        + (f" (p = {number(adjusted[arm])} after Holm)" if arm in adjusted else "")
+        for arm in ARMS
+        if arm != "the cure"
+    )
+    largest = max(run["largest"] for run in found["as printed"].values())
+    level = mean_t(list(scores["the cure"].values())).estimate
+    below = f"; below it end runs with {listing([_said(arm) for arm in worse])}" if worse else ""
+    return (
+        "**What else could cure** (M of the plan; Bazaar, LSER, 500 sessions, "
+        f"{len(scores['the cure'])} seeds; final CTR, minus that of the cure, {level:.3f}): "
+        f"{told}. By the rule {listing(better) or 'nothing'} has earned its place beside the cure "
+        f"or instead of it{below}. Values do not run away there (at most {largest:.2f} of the "
+        "bound as printed), so that it cannot show what the cure is for."
+    )
+
+
+def _said(arm: str) -> str:
+    return arm.replace(", ", " with ")
 
 
 if __name__ == "__main__":
-    main()
+    run()
+    print(reading())

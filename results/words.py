@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import confirmation as new_seeds
+import cure_options
 import delayed
 import fall
 import interest as drifting
@@ -46,6 +47,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         paper_regime.reading(),
         regime_bounded.reading(),
         regime_options.reading(),
+        cure_options.reading(),
         interest(panel_of("comparison", "interest-evolution")),
         recogym(panel_of("comparison", "recogym")),
         satisfaction(panel_of("comparison", "long-term-satisfaction")),
