@@ -12,7 +12,8 @@ import numpy as np
 from committed import RESULTS, by_arm
 from delayed import LEVEL, Gap, gap, verdict
 from scipy.stats import binomtest
-from scored import Scored, chance, corrected, gather, row, scored
+from scored import Scored, gather, row, scored
+from standing import chance, with_holm
 
 from lser.experiments.records import Record
 from lser.experiments.studies import plan
@@ -58,7 +59,7 @@ def primary() -> dict[str, float]:
 def secondary() -> dict[str, tuple[Gap, float]]:
     """How deep runs fall, each arm minus LSER as printed, with Holm's p."""
     base = runs().depth(BASE)
-    return corrected({arm: gap(runs().depth(arm), base) for arm in others()})
+    return with_holm({arm: gap(runs().depth(arm), base) for arm in others()})
 
 
 def values(arm: str) -> tuple[float, float]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from committed import RESULTS, by_arm
 from delayed import Gap, gap, verdict
-from scored import Scored, chance, corrected, gather, row, scored
+from scored import Scored, gather, row, scored
+from standing import chance, with_holm
 
 from lser.report.stats import mean_t
 from lser.report.style import interval, listing, name_of, number
@@ -34,7 +35,7 @@ def gaps() -> dict[str, tuple[Gap, float]]:
     """Every option minus LSER as printed, with Holm's p over all of them."""
     found = runs()
     arms = [arm for arm in found.runs if arm != BASE]
-    return corrected({arm: gap(found.of(arm), found.of(BASE)) for arm in arms})
+    return with_holm({arm: gap(found.of(arm), found.of(BASE)) for arm in arms})
 
 
 def reading() -> str:

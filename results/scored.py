@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from delayed import Gap, Scores, gap, verdict
+from standing import chance, with_holm
 
 from lser.experiments import records
 from lser.experiments.studies import ScoreScale, scale_of
 from lser.report.measures import fell
-from lser.report.stats import area_under_curve, censored_median, holm
+from lser.report.stats import area_under_curve, censored_median
 from lser.report.style import interval, listing, name_of, number
 
 Runs = Mapping[str, Mapping[int, records.Record]]  # by arm, by seed
@@ -118,7 +119,7 @@ class Scored:
 
     def against(self, arm: str, others: tuple[str, ...]) -> dict[str, tuple[Gap, float]]:
         """One arm minus each of the others, with Holm's p over them."""
-        return corrected({one: gap(self.of(arm), self.of(one)) for one in others})
+        return with_holm({one: gap(self.of(arm), self.of(one)) for one in others})
 
 
 def scored(runs: Runs) -> Scored:
@@ -131,23 +132,12 @@ def scored(runs: Runs) -> Scored:
     return Scored({arm: of for arm, of in kept.items() if of}, failed)
 
 
-def corrected(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
-    """Every comparison with Holm's p over all of them."""
-    adjusted = holm([one.p for one in found.values()])
-    return {arm: (one, p) for (arm, one), p in zip(found.items(), adjusted, strict=True)}
-
-
 def told(found: Mapping[str, tuple[Gap, float]]) -> str:
     """Comparisons in words."""
     return "; ".join(
         f"{name_of(arm)} {interval(one.mean, sign=True)} ({verdict(one.mean, p)}, {chance(p)})"
         for arm, (one, p) in found.items()
     )
-
-
-def chance(p: float) -> str:
-    """A p-value in words."""
-    return "p < 0.001" if p < 0.001 else f"p = {number(p)}"
 
 
 def levels(arms: Mapping[str, float], digits: int = 3) -> str:
