@@ -50,6 +50,8 @@ def overview(found: Sequence[StudyFindings]) -> Overview | None:
     rows = [row for row in rows if "uniform" in row.scores and len(row.scores) > 1]
     if not rows:
         return None
+    platforms = list(dict.fromkeys(_platform(row) for row in rows))
+    rows.sort(key=lambda row: platforms.index(_platform(row)))
     arms = _arms(rows)
     pairs = {
         (at, arm): between((arm, row.scores[arm]), ("uniform", row.scores["uniform"]))
@@ -104,6 +106,10 @@ def _rows(study: StudyFindings) -> list[Row]:
         return _pooled_rows(study)
     shared = spec.reference.removeprefix("uniform") if spec.reference != "lser" else ""
     return [row for found in study.panels for row in _panel_rows(found, shared)]
+
+
+def _platform(row: Row) -> str:
+    return row.title.partition(",")[0]
 
 
 def _panel_rows(found: Finding, shared: str) -> list[Row]:
