@@ -234,8 +234,7 @@ class Store:
             raise ValueError(f"rows has shape {rows.shape}, which does not fit the store {config}")
         _check_ids(ids, store.capacity, written)
         for first in range(0, len(ids), _PART):
-            part = rows[first : first + _PART].astype(np.float64)
-            if not (np.abs(part) <= LARGEST).all():
+            if not _are_finite(rows[first : first + _PART]):
                 raise ValueError("the saved rows hold numbers that are not finite")
         if store.storage == "memory" and len(ids) == store.capacity and _own(rows):
             store.rows = rows  # nobody else has it: it was read from a file
@@ -291,6 +290,13 @@ def _check_ids(ids: Int64, capacity: int, written: int) -> None:
         raise ValueError("the saved ids do not belong to their slots")
     if len(held) and ids.max() // capacity >= written:
         raise ValueError(f"written={written}, but a saved id is from a later write")
+
+
+def _are_finite(rows: NDArray[np.generic]) -> bool:
+    """Whether rows of any type are numbers that float32 has."""
+    if rows.dtype == np.float32:
+        return bool(np.isfinite(rows).all())
+    return bool((np.abs(rows.astype(np.float64)) <= LARGEST).all())
 
 
 def _own(rows: NDArray[np.generic]) -> TypeGuard[Float32]:
