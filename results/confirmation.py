@@ -6,11 +6,10 @@ FOLDER...`` writes ``confirmation.jsonl.gz``; without arguments it prints every 
 
 import sys
 from functools import cache
-from pathlib import Path
 
 from committed import RESULTS
 from delayed import gap, verdict
-from scored import Scored, gather, levels, row, scored, told
+from scored import Scored, levels, pack_or_print, row, scored, told
 
 from lser.experiments import records
 from lser.report.stats import mean_t, welch
@@ -138,13 +137,5 @@ def block() -> str:
     return f"{reading()}\n\n{table()}" if known() else ""
 
 
-def main(words: list[str]) -> None:
-    """Pack, or print every figure."""
-    if words:
-        gather("confirmation", FILE, *map(Path, words[1:]))
-    else:
-        print(block())
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    pack_or_print(sys.argv[1:], "confirmation", FILE, block)

@@ -6,13 +6,12 @@ FOLDER`` writes ``fall.jsonl.gz``; without arguments it prints every figure from
 
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from committed import RESULTS, by_arm
 from delayed import LEVEL, Gap, gap, verdict
 from scipy.stats import binomtest
-from scored import Scored, gather, row, scored
+from scored import Scored, pack_or_print, row, scored
 from standing import chance, with_holm
 
 from lser.experiments.records import Record
@@ -163,13 +162,5 @@ def block() -> str:
     return f"{reading()}\n\n{table()}" if known() else ""
 
 
-def main(words: list[str]) -> None:
-    """Pack, or print every figure."""
-    if words:
-        gather("fall", FILE, *map(Path, words[1:]))
-    else:
-        print(block())
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    pack_or_print(sys.argv[1:], "fall", FILE, block)

@@ -6,11 +6,10 @@ writes ``options.jsonl.gz``; without arguments it prints every figure from there
 
 import sys
 from functools import cache
-from pathlib import Path
 
 from committed import RESULTS, by_arm
 from delayed import Gap, gap, verdict
-from scored import Scored, gather, row, scored
+from scored import Scored, pack_or_print, row, scored
 from standing import chance, with_holm
 
 from lser.report.stats import mean_t
@@ -92,13 +91,5 @@ def block() -> str:
     return f"{reading()}\n\n{table()}" if known() else ""
 
 
-def main(words: list[str]) -> None:
-    """Pack, or print every figure."""
-    if words:
-        gather("options", FILE, *map(Path, words[1:]))
-    else:
-        print(block())
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    pack_or_print(sys.argv[1:], "options", FILE, block)

@@ -1,6 +1,6 @@
 """Runs of a planned study on VirtualTaobao, whole or cut off, and the scores that plan.md names."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -157,3 +157,11 @@ def gather(study: str, file: Path, *folders: Path) -> None:
     if not ended:
         raise ValueError(f"no run of {study} has ended under {', '.join(map(str, folders))}")
     records.pack(ended, file)
+
+
+def pack_or_print(words: list[str], study: str, file: Path, block: Callable[[], str]) -> None:
+    """What a script of one study does: ``pack FOLDER ...``, or print every figure."""
+    if words:
+        gather(study, file, *map(Path, words[1:]))
+    else:
+        print(block())

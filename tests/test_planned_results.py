@@ -64,11 +64,9 @@ def paid(cell, share):
     return 50 * (shop.random + share * (shop.oracle - shop.random))
 
 
-@pytest.fixture
-def offers(scripts, tmp_path, monkeypatch):
-    """G's script, with a file of its own, and a way to fill it."""
-    script = scripts["offers"]
-    monkeypatch.setattr(script, "FILE", tmp_path / "offers.jsonl.gz")
+def filling(script, folder, monkeypatch):
+    """A script with a file of its own, and a way to fill it."""
+    monkeypatch.setattr(script, "FILE", folder / "runs.jsonl.gz")
 
     def fill(runs):
         pack(runs, script.FILE)
@@ -78,6 +76,16 @@ def offers(scripts, tmp_path, monkeypatch):
     script.arms.cache_clear()
     yield fill
     script.arms.cache_clear()
+
+
+@pytest.fixture
+def offers(scripts, tmp_path, monkeypatch):
+    yield from filling(scripts["offers"], tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def watch(scripts, tmp_path, monkeypatch):
+    yield from filling(scripts["interest_watch"], tmp_path, monkeypatch)
 
 
 def watch_cells(*labels, seeds=20):
@@ -86,22 +94,6 @@ def watch_cells(*labels, seeds=20):
         for one in plan("interest", "medium", seeds)
         if one.simulator.reward == "watch time" and one.label in labels
     ]
-
-
-@pytest.fixture
-def watch(scripts, tmp_path, monkeypatch):
-    """F by watch time, with a file of its own, and a way to fill it."""
-    script = scripts["interest_watch"]
-    monkeypatch.setattr(script, "FILE", tmp_path / "interest_watch.jsonl.gz")
-
-    def fill(runs):
-        pack(runs, script.FILE)
-        script.arms.cache_clear()
-        return script
-
-    script.arms.cache_clear()
-    yield fill
-    script.arms.cache_clear()
 
 
 def test_what_has_not_run_leaves_its_blocks_out(scripts, tmp_path, monkeypatch):

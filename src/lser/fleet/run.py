@@ -115,7 +115,7 @@ def mustered(jobs: Sequence[Job], workers: int, *, apart: bool) -> list[Muster]:
     return [
         # while errors are computed these crews have nothing to do: two of them fill a core
         Muster(waiting, min(workers, 2 * share), urgent=True),
-        Muster(others, max(workers and 1, workers - share)),
+        Muster(others, max(min(workers, 1), workers - share)),
     ]
 
 
