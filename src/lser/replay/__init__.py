@@ -5,7 +5,7 @@ on one page. From the bottom up:
 
 - `rows` (the layout of a packed transition, and the kernels that copy them), `store` (slots and
   ids over rows, in memory or by `mapped` in a file), `sum_tree`, `sessions`: structures without a
-  rule.
+  rule. `generator` lets kernels draw from NumPy's generators.
 - `memory` is what our memories share: a store, a rule, one lock, one file format. `commit` has what
   finishes or takes back a call that was broken off, `forks` keeps the lock whole in child
   processes, `newest` fills the last places of a batch.
