@@ -1,16 +1,16 @@
 """The runs that a letter of plan.md stands for, as fleets can make them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lser.agents.params import ActorCriticParams
-from lser.catalogue import MEMORIES
 from lser.experiments.experiment import Experiment
 from lser.experiments.presets import Scale, lasting
 from lser.experiments.studies import plan
 
 RERUN, NOISE = ("lser", "uniform"), 0.1  # the runs of C that J makes again
+BESIDE = ("reward-top", "per", "der", "aer", "ser", "her")  # of S
 FLEET, CPU = "another fleet", "a CPU"  # where
 
 
@@ -20,6 +20,8 @@ class Study(NamedTuple):
     name: str
     scale: Scale
     seeds: int
+    fewer: Mapping[str, int] = {}
+    """Arms that have fewer seeds, and those that have none."""
 
 
 STUDIES = {
@@ -28,6 +30,7 @@ STUDIES = {
     "f": Study("interest", "medium", 20),
     "g": Study("offers", "paper", 10),
     "h": Study("options", "paper", 10),
+    "s": Study("length", "paper", 20, dict.fromkeys(BESIDE, 10) | {"shuffled-code": 0}),
 }
 
 
@@ -49,11 +52,14 @@ class Choice:
 
 
 def chosen(letter: str, choice: Choice) -> list[Experiment]:
-    """The letter's runs that can be stacked (bandits cannot), those of J behind those of H."""
+    """The letter's runs that can be stacked (bandits cannot), with those of J those of H."""
     study = STUDIES[letter]
     cells = plan(study.name, study.scale, choice.seeds or study.seeds)
+    first = min(one.seed for one in cells)
+    cells = [o for o in cells if o.seed < first + study.fewer.get(o.label, study.seeds)]
     cells += rerun(FLEET, choice.seeds or study.seeds) if letter == "h" else []
-    return [_changed(one, choice) for one in cells if _wanted(one, choice)]
+    wanted = [_changed(one, choice) for one in cells if _wanted(one, choice)]
+    return sorted(wanted, key=lambda one: one.label)
 
 
 def rerun(where: str, seeds: int = STUDIES["h"].seeds) -> list[Experiment]:
@@ -63,14 +69,6 @@ def rerun(where: str, seeds: int = STUDIES["h"].seeds) -> list[Experiment]:
         for one in plan("confirmation", "paper", seeds)
         if one.label in RERUN and one.agent.noise_scale == NOISE
     ]
-
-
-def fleets(runs: Sequence[Experiment]) -> list[list[Experiment]]:
-    """Those that can share a fleet together: within a letter only goals make inputs wider."""
-    found: dict[bool, list[Experiment]] = {}
-    for one in runs:
-        found.setdefault("goals" in MEMORIES[one.names[1]].needs, []).append(one)
-    return [sorted(some, key=lambda one: one.label) for some in found.values()]
 
 
 def command_of(one: Experiment, letter: str) -> str:

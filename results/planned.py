@@ -2,8 +2,8 @@
 
 ``python results/planned.py FOLDER d --seconds 420`` runs D's fleets one after another;
 ``python results/planned.py FOLDER a --seconds 900`` measures how fast the paper's regime is on
-seeds that are not reported, sets the length that fits, and runs it; ``b``, ``c``, ``f``, ``g`` and
-``h`` (with J's second runs) run what `cells` says, one fleet for all runs of one shape. What is
+seeds that are not reported, sets the length that fits, and runs it; ``b``, ``c``, ``f``, ``g``,
+``h`` (with J's second runs) and ``s`` run what `cells` says, in one fleet. What is
 finished is not run again. A fleet that the time cuts off leaves its records as stopped, with a last
 evaluation.
 """
@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cells import STUDIES, Choice, chosen, command_of, fleets
+from cells import STUDIES, Choice, chosen, command_of
 
 from lser.experiments.experiment import Experiment
 from lser.experiments.studies import plan
@@ -162,7 +162,7 @@ def fitting(half: Sequence[Experiment], options: argparse.Namespace, deadline: f
 
 
 def run_chosen(options: argparse.Namespace, deadline: float) -> None:
-    """The runs of a letter: those that can share a fleet together, one fleet after another."""
+    """The runs of a letter, in one fleet."""
     choice = Choice(
         arms=[arm for arm in options.arms.split(",") if arm],
         seeds=options.seeds or 0,
@@ -173,12 +173,12 @@ def run_chosen(options: argparse.Namespace, deadline: float) -> None:
         flips=options.flips,
     )
     letter = options.experiment
-    for fleet in fleets(chosen(letter, choice)):
-        jobs = [job_for(o, options.folder, command_of(o, letter)) for o in fleet[: options.limit]]
-        left = [job for job in jobs if not finished(job)]
-        if left and time.time() < deadline:
-            print(f"{letter}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
-            apart(sail, left, options.device, options.workers, deadline)
+    runs = chosen(letter, choice)[: options.limit]
+    jobs = [job_for(one, options.folder, command_of(one, letter)) for one in runs]
+    left = [job for job in jobs if not finished(job)]
+    if left and time.time() < deadline:
+        print(f"{letter}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
+        apart(sail, left, options.device, options.workers, deadline)
 
 
 def main() -> None:

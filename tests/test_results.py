@@ -56,6 +56,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
     assert [name for name, _ in rows] == list("ABCDEFGHIJ")
     planned = {
         "confirmation",
+        "length",
         "cure",
         "delayed",
         "demo",

@@ -63,10 +63,12 @@ def test_a_letter_has_the_runs_of_the_plan_on_its_seeds(cells, letter, runs, see
     assert all(one.names[2] in ("ddpg", "neural-bandit") for one in found)
 
 
-def test_only_goals_need_a_fleet_of_their_own(cells):
-    assert [len(cells.fleets(cells.chosen(x, cells.Choice()))) for x in "bcfgh"] == [1, 1, 1, 2, 1]
-    _, apart = cells.fleets(cells.chosen("g", cells.Choice()))
-    assert {one.label for one in apart} == {"her"}
+def test_s_has_newer_seeds_and_fewer_of_what_stands_beside(cells):
+    found = cells.chosen("s", cells.Choice())
+    assert {one.seed for one in found} == set(range(120, 140))
+    counts = Counter(one.label for one in found)
+    assert counts == {"lser": 20, "uniform": 20, **dict.fromkeys(cells.BESIDE, 10)}
+    assert {one.sessions for one in found} == {90_000}
 
 
 def test_reruns_are_the_runs_of_c_under_another_name(cells):

@@ -15,6 +15,7 @@ from lser.experiments.recording import write_json
 from lser.experiments.study import job_for
 from lser.fleet.board import Board, Shape
 from lser.fleet.map import Fleets, _mark_as_dead, groups
+from lser.fleet.run import mustered
 
 SHAPE = Shape(3, users=2, observations=5, actions=4, rows=8, normals=1, floats=1_500, turns=2)
 
@@ -93,13 +94,15 @@ def job(folder, memory="uniform", agent="ddpg", **changes):
     return job_for(replace(preset("bazaar", memory, agent, scale="quick"), **changes), folder, "")
 
 
-def test_memories_with_goals_see_more_and_sail_apart(tmp_path):
+@pytest.mark.parametrize("apart", [False, True])
+def test_memories_with_goals_see_more_and_are_a_squad_of_their_own(apart, tmp_path):
     goals = {name for name in MEMORIES.own if "goals" in MEMORIES[name].needs}
     names = ["uniform", "lser", "her-balanced", *goals]
-    found = groups([job(tmp_path, name, seed=seed) for seed, name in enumerate(names)])
-    sailing = [{each.experiment["memory"]["name"] for each in group} for group in found]
+    (fleet,) = groups([job(tmp_path, name, seed=seed) for seed, name in enumerate(names)])
+    found = mustered(fleet, 4, apart=apart)
+    squads = [{each.experiment["memory"]["name"] for each in squad.jobs} for squad in found]
     assert goals
-    assert sailing == [{"uniform", "lser", "her-balanced"}, goals]
+    assert sorted(squads, key=len) == [goals, {"uniform", "lser", "her-balanced"}]
 
 
 @pytest.mark.parametrize("agent", ["ridge", "click-model", "random"])

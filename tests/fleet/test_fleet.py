@@ -100,11 +100,12 @@ def test_several_and_fractional_updates_per_step_are_those_of_the_runs_alone(tmp
 
 @pytest.mark.parametrize("workers", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_squads_at_their_own_pace_leave_the_same_records(workers, tmp_path):
-    experiments = [small(memory, **LENGTH) for memory in MEMORIES]
+    experiments = [small(memory, **LENGTH) for memory in (*MEMORIES, "her")]
     experiments.append(small("per", sessions=4, evaluate_every=2, learning_starts=16))
     work = jobs(tmp_path, *experiments)
     fleet = Fleet(work, device="cpu", workers=workers, apart=True)
-    assert [squad.seats for squad in fleet.squads] == [3, 4]  # PER and DER, and the others
+    # PER and DER; the others; HER, which sees a goal
+    assert [squad.seats for squad in fleet.squads] == [3, 4, 1]
     assert fleet.go()
     assert fleet.reached.running == 0
     assert_same_records(alone(tmp_path, experiments), work)
@@ -147,7 +148,7 @@ def test_memories_that_wait_have_crews_by_their_number(tmp_path):
         return [(len(some.jobs), some.workers, some.urgent) for some in found]
 
     assert crews(4, 12, 8) == [(4, 4, True), (12, 6, False)]  # two of them fill a core
-    assert crews(1, 15, 4) == [(1, 2, True), (15, 3, False)]
+    assert crews(1, 15, 4) == [(1, 2, True), (15, 4, False)]
     assert crews(1, 1, 1) == [(1, 1, True), (1, 1, False)]  # a crew more than asked for
     assert crews(1, 1, 0) == [(1, 0, True), (1, 0, False)]
     assert crews(4, 12, 8, apart=False) == [(16, 8, False)]
@@ -274,11 +275,12 @@ def test_runs_of_different_pace_are_refused(tmp_path):
 def test_groups_keep_sizes_and_pace_apart_and_put_long_runs_first(tmp_path):
     plain = [small("uniform"), small("lser", sessions=90), small("per", seed=3)]
     plain.append(small("lser", knobs={"discount": 0.5, "noise_scale": 0.3, "tau": 0.01}, seed=4))
-    apart = [small("her"), small("lser", users=8), small("lser", "td3")]
+    plain.append(small("her", seed=5))
+    apart = [small("lser", users=8), small("lser", "td3")]
     apart.append(small("lser", knobs={"critic": "product"}))
     found = groups(jobs(tmp_path, *plain, *apart))
-    assert sorted(map(len, found)) == [1, 1, 1, 1, 4]
-    assert [job.experiment["sessions"] for job in max(found, key=len)] == [90, 40, 40, 40]
+    assert sorted(map(len, found)) == [1, 1, 1, 5]
+    assert [job.experiment["sessions"] for job in max(found, key=len)] == [90, 40, 40, 40, 40]
 
 
 def test_learners_that_cannot_be_stacked_are_named(tmp_path):

@@ -12,12 +12,12 @@ from math import ceil, inf
 from pathlib import Path
 
 from lser.agents.params import ActorCriticParams
-from lser.catalogue import MEMORIES
 from lser.experiments import records
 from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.ready import check_device, sizes
 from lser.experiments.recording import write_json
 from lser.experiments.study import Done, Job, end_with_parent, finished, one_thread
+from lser.replay.memories.params import UniformParams
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,9 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
                 f"a fleet stacks DDPG, TD3 and SAC whose own device is cpu, got "
                 f"{experiment.names[2]} on {getattr(agent, 'device', 'no device')} in {job.folder}"
             )
-        # goals are a part of the observation
-        world = experiment.simulator, "goals" in MEMORIES[experiment.names[1]].needs
+        world = experiment.simulator
         if world not in known:
-            known[world] = sizes(experiment)
+            known[world] = sizes(replace(experiment, memory=UniformParams()))  # without a goal
         found.setdefault((known[world], _kind(experiment)), []).append(job)
     return [sorted(group, key=_length_and_cell) for group in found.values()]
 

@@ -15,7 +15,7 @@ import torch
 
 from lser.experiments.experiment import from_json
 from lser.experiments.study import Job
-from lser.fleet.seat import waits_for_errors
+from lser.fleet.seat import sees_goals, waits_for_errors
 from lser.fleet.squad import Awaited, Course, Muster, Reached, Squad
 
 log = logging.getLogger("lser")
@@ -24,7 +24,7 @@ SAY_EVERY = 10.0  # seconds
 
 
 class Fleet:
-    """Jobs of equal architecture and pace, side by side until each has had its sessions."""
+    """Jobs of equal architecture and pace but for goals, side by side until each has ended."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Fleet:
         self._asked = sum(from_json(dict(job.experiment)).sessions for job in jobs)
         self.squads = [Squad(some, device, name) for some in mustered(jobs, workers, apart=apart)]
         joined = [squad.join() for squad in self.squads]
-        if len({seat.kind for seats in joined for seat in seats}) > 1:
+        if any(len({seat.kind for seat in seats}) > 1 for seats in joined):
             for squad in self.squads:
                 squad.end()
             raise ValueError("runs of a fleet must have equal architectures and pace")
@@ -104,18 +104,21 @@ class Fleet:
 
 
 def mustered(jobs: Sequence[Job], workers: int, *, apart: bool) -> list[Muster]:
-    """The jobs in one squad or, with `apart`, in two if some memories wait for TD errors."""
-    waits = [waits_for_errors(from_json(dict(job.experiment))) for job in jobs]
-    waiting = [job for job, waiting in zip(jobs, waits, strict=True) if waiting]
-    others = [job for job, waiting in zip(jobs, waits, strict=True) if not waiting]
-    if not (apart and waiting and others):
-        # no crew should have many of those that make others wait
-        return [Muster([*waiting, *others], workers)]
-    share = max(1, round(workers * len(waiting) / len(jobs)))
+    """The jobs in squads, by whether they see a goal and, with `apart`, wait for TD errors."""
+    experiments = [from_json(dict(job.experiment)) for job in jobs]
+    waits = [waits_for_errors(one) for one in experiments]
+    squads: dict[tuple[bool, bool], list[Job]] = {}
+    # those that wait come first: no crew should have many of those that make others wait
+    for at in sorted(range(len(jobs)), key=lambda at: not waits[at]):
+        kind = apart and waits[at], sees_goals(experiments[at])
+        squads.setdefault(kind, []).append(jobs[at])
+    if len(squads) == 1:
+        return [Muster(some, workers) for some in squads.values()]
+    shares = {kind: max(1, round(workers * len(some) / len(jobs))) for kind, some in squads.items()}
     return [
         # while errors are computed these crews have nothing to do: two of them fill a core
-        Muster(waiting, min(workers, 2 * share), urgent=True),
-        Muster(others, max(min(workers, 1), workers - share)),
+        Muster(some, min(workers, shares[kind] * (2 if kind[0] else 1)), urgent=kind[0])
+        for kind, some in squads.items()
     ]
 
 

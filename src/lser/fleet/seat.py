@@ -165,3 +165,8 @@ class Seat:
 def waits_for_errors(experiment: Experiment) -> bool:
     """Whether a memory's next draw depends on the TD errors of the last."""
     return "td_errors" in MEMORIES[experiment.names[1]].needs
+
+
+def sees_goals(experiment: Experiment) -> bool:
+    """Whether a memory needs a goal in the observation, which makes networks wider."""
+    return "goals" in MEMORIES[experiment.names[1]].needs

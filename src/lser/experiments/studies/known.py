@@ -9,6 +9,7 @@ _PLANNED = "lser.experiments.studies.planned"
 _MEMORY = Axis("memory.name")
 TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones below: they never meet
 NEW_SEEDS = 100  # planned experiments start here: seeds below were looked at before
+NEWER_SEEDS = 120  # for what asks again what seeds from 100 on have shown in part
 
 PAPER_PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 
@@ -161,6 +162,16 @@ STUDIES: dict[str, StudySpec] = {
             arm_by=(_MEMORY,),
             panel_by=(Axis("agent.noise_scale", "new seeds, noise {:g}"),),
             first_seed=NEW_SEEDS,
+        ),
+        StudySpec(
+            "length",
+            "At the paper's length",
+            "Which memory ends highest after the paper's 90,000 sessions, as printed?",
+            about="S: every memory and the controls as printed, on seeds that nothing has used.",
+            cells=f"{_PLANNED}:length",
+            arm_by=(_MEMORY,),
+            panel_by=(Axis("sessions", "newer seeds, {:,} sessions"),),
+            first_seed=NEWER_SEEDS,
         ),
         StudySpec(
             "locality",

@@ -50,6 +50,14 @@ def cure(scale: Scale) -> Iterator[Experiment]:
         yield _cell(steady(run), "cure", f"{memory} with the cure")
 
 
+def length(scale: Scale) -> Iterator[Experiment]:
+    """S: every memory and the controls as printed, at the paper's length."""
+    sessions = {"quick": 60, "medium": 15_000, "paper": 90_000}[scale]
+    for memory in (*PAPER_MEMORIES, *MATCHED):
+        run = replace(_taobao(memory, sessions), evaluate_every=max(1, sessions // 60))
+        yield _cell(run, "length", memory)
+
+
 def confirmation(scale: Scale) -> Iterator[Experiment]:
     """C: LSER against uniform and the matched controls on new seeds, at two levels of noise."""
     sessions = {"quick": 60, "medium": 15_000, "paper": 15_000}[scale]
