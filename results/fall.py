@@ -7,14 +7,12 @@ FOLDER`` writes ``fall.jsonl.gz``; without arguments it prints every figure from
 import sys
 from functools import cache
 
-import numpy as np
 from committed import RESULTS, by_arm
 from delayed import LEVEL, Gap, gap, verdict
 from scipy.stats import binomtest
 from scored import Scored, pack_or_print, row, scored
 from standing import chance, with_holm
 
-from lser.experiments.records import Record
 from lser.experiments.studies import plan
 from lser.report.stats import holm, mean_t
 from lser.report.style import interval, listing, name_of, number
@@ -61,38 +59,6 @@ def secondary() -> dict[str, tuple[Gap, float]]:
     return with_holm({arm: gap(runs().depth(arm), base) for arm in others()})
 
 
-def values(arm: str) -> tuple[float, float]:
-    """Critics' values of their own actions over the bound, median run: at the end, at their most.
-
-    The bound of the records is that of rewards, the largest over 1 - γ.
-    """
-    found = [[_over(p) for p in _told(run)] for run in runs().runs[arm].values() if _told(run)]
-    if not found:
-        return float("nan"), float("nan")
-    return float(np.median([v[-1] for v in found])), float(np.median([max(v) for v in found]))
-
-
-def one_reward(arm: str) -> float:
-    """The share of batches with one single reward, mean over the points with batches before."""
-    points = [p for r in runs().runs[arm].values() for p in _told(r)]
-    found = [p["one_reward"] for p in points if "one_reward" in p]
-    return float(np.mean(found)) if found else float("nan")
-
-
-def spread(arm: str) -> float:
-    """The deviation of values over random actions at the end, median run."""
-    ends = [_told(r)[-1].get("value_spread", np.nan) for r in runs().runs[arm].values() if _told(r)]
-    return float(np.median(ends)) if ends else float("nan")
-
-
-def _told(run: Record) -> list[dict[str, float]]:
-    return [point for point in runs().curve(run) if "value_own_mean" in point]
-
-
-def _over(point: dict[str, float]) -> float:
-    return point["value_own_mean"] / point["value_bound_high"]
-
-
 def _depths() -> str:
     """Which arms fall less deep than LSER as printed, and which deeper."""
     parts = {"below": "below it", "above": "above it", "not separated": "not separated"}
@@ -118,8 +84,10 @@ def reading() -> str:
     )
     sessions = runs().everything[0].experiment["sessions"]
     counts = listing([f"{name_of(a)} {sum(f.values())} of {len(f)}" for a, f in fell.items()])
-    over = listing([f"{name_of(a)} {values(a)[0]:.2f} ({values(a)[1]:.2f})" for a in arms])
-    alike = listing([f"{name_of(a)} {one_reward(a):.2f}" for a in arms])
+    over = listing(
+        [f"{name_of(a)} {runs().values(a)[0]:.2f} ({runs().values(a)[1]:.2f})" for a in arms]
+    )
+    alike = listing([f"{name_of(a)} {runs().one_reward(a):.2f}" for a in arms])
     return (
         f"**Why runs fall** (B of the plan; VirtualTaobao, {sessions:,} sessions of the 60,000 "
         f"planned, {len(fell[BASE])} seeds of 20, {runs().whole()}). Runs that end more than a "
@@ -149,8 +117,8 @@ def table() -> str:
                 *(number(exact[arm]) if arm in exact else "", interval(mean_t(depth))),
                 *(interval(deep[arm][0].mean, sign=True) if arm in deep else "",),
                 *(interval(mean_t(ends)), f"{min(ends):.3f}"),
-                *(number(v, digits=2) for v in values(arm)),
-                *(number(x, digits=2) for x in (spread(arm), one_reward(arm))),
+                *(number(v, digits=2) for v in runs().values(arm)),
+                *(number(x, digits=2) for x in (runs().spread(arm), runs().one_reward(arm))),
                 str(len(ends)),
             )
         )

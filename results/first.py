@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import confirmation as new_seeds
 import interest_watch
+import length
 import offers
 from committed import RESULTS, findings, panel_of
 from delayed import (
@@ -43,6 +44,13 @@ AS_PRINTED = {  # what C of the plan adds, by its primary test
     "": "as printed for a while",  # before it has been run
 }
 
+LASTING = {  # what S of the plan adds, at the paper's length
+    "above": ", and at the paper's length",
+    "not separated": ", and no longer at the paper's length",
+    "below": ", and at the paper's length it ends below",
+    "": "",
+}
+
 WATCHED = {  # what F by watch time adds: there a session's end counts
     "above": " in continuing traffic (not with sessions as terminal, where it helps)",
     "not separated": " in continuing traffic",
@@ -53,14 +61,22 @@ WATCHED = {  # what F by watch time adds: there a session's end counts
 
 def answer() -> str:
     """The results in two sentences."""
-    said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""]
+    said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""] + _at_length()
     watched = WATCHED[interest_watch.outcome() if interest_watch.there() else ""]
     return (
         f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (lser-steady) "
-        "at the paper's length too. Locality itself adds little, where it can be told at all; on "
+        "it does at that length too. Locality itself adds little, where it can be told at all; on "
         f"interest evolution paid by watch time{watched}, and where effects are delayed, LSER does "
         "harm."
     )
+
+
+def _at_length() -> str:
+    """What becomes of LSER as printed at the paper's length; nothing before S has been run."""
+    if not length.known():
+        return ""
+    fell = length.runs().fallen("lser")
+    return f"{LASTING[length.outcome()]}, where {sum(fell.values())} of {len(fell)} runs fall"
 
 
 def evidence() -> str:
@@ -95,7 +111,7 @@ def evidence() -> str:
     return (
         f"At 15,000 sessions {confirmation(taobao)}; reward order without any hash does at least "
         f"as well (LSER minus reward-top {_signed(top.difference)}); at the paper's 90,000 "
-        f"sessions the lead is not there ({_signed(last.difference)}). With values bounded by what "
+        f"sessions, five seeds, the lead is not there ({_signed(last.difference)}). With values bounded by what "
         "rewards allow and the 8 newest transitions in every batch, for LSER and uniform alike, "
         "and with LSER's coin tossed for every item and its random draws from the whole memory, "
         "it is: "
@@ -254,7 +270,9 @@ def first_screen() -> str:
 def _behind() -> str:
     """The numbers behind the sentence, a paragraph each."""
     numbers = f"**The numbers behind the sentence.** {evidence()}"
-    parts = [numbers, new_seeds.in_short(), recommender(), simple(), in_short()]
+    parts = [
+        *(numbers, new_seeds.in_short(), length.in_short(), recommender(), simple(), in_short()),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 

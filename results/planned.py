@@ -84,7 +84,7 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
 
     def stop() -> bool:
         if time.time() > deadline:
-            for squad in fleet.squads:
+            for squad in (one for one in fleet.squads if one.reached.running):
                 running = squad._member & (squad.board.running > 0)
                 squad._ready = [Ready((), tuple(map(int, row.nonzero()[0]))) for row in running]
             raise TimeUp

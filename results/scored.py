@@ -97,13 +97,17 @@ class Scored:
             for seed, run in self.runs[arm].items()
         }
 
+    def areas(self, arm: str) -> Scores:
+        """The average height of every curve of an arm."""
+        curves = {seed: self.curve(run) for seed, run in self.runs[arm].items()}
+        return {
+            seed: area_under_curve([p["sessions"] for p in c], [p["metric"] for p in c])
+            for seed, c in curves.items()
+        }
+
     def area(self, arm: str) -> float:
-        """The average height of an arm's curves."""
-        curves = [self.curve(run) for run in self.runs[arm].values()]
-        heights = [
-            area_under_curve([p["sessions"] for p in c], [p["metric"] for p in c]) for c in curves
-        ]
-        return float(np.mean(heights))
+        """Their mean."""
+        return float(np.mean(list(self.areas(arm).values())))
 
     def reached(self, arm: str, share: float) -> str:
         """The median sessions to a share of the possible, and how many runs get there."""
@@ -116,6 +120,36 @@ class Scored:
         middle = censored_median(at, hits) if any(hits) else float("inf")
         shown = "never" if middle == float("inf") else f"{middle:,.0f}"
         return f"{shown} ({sum(hits)} of {len(hits)})"
+
+    def values(self, arm: str) -> tuple[float, float]:
+        """Critics' values of their own actions over the bound, median run: at the end, at most.
+
+        The bound of the records is that of rewards, the largest over 1 - γ.
+        """
+        over = [
+            [point["value_own_mean"] / point["value_bound_high"] for point in curve]
+            for curve in self._valued(arm)
+        ]
+        if not over:
+            return float("nan"), float("nan")
+        return float(np.median([v[-1] for v in over])), float(np.median([max(v) for v in over]))
+
+    def one_reward(self, arm: str) -> float:
+        """The share of batches with one single reward, mean over the points with batches before."""
+        points = [point for curve in self._valued(arm) for point in curve]
+        found = [point["one_reward"] for point in points if "one_reward" in point]
+        return float(np.mean(found)) if found else float("nan")
+
+    def spread(self, arm: str) -> float:
+        """The deviation of values over random actions at the end, median run."""
+        ends = [curve[-1].get("value_spread", np.nan) for curve in self._valued(arm)]
+        return float(np.median(ends)) if ends else float("nan")
+
+    def _valued(self, arm: str) -> list[list[dict[str, float]]]:
+        """The points at which a critic was looked at, of each run that has some."""
+        curves = [self.curve(run) for run in self.runs[arm].values()]
+        looked = [[point for point in curve if "value_own_mean" in point] for curve in curves]
+        return [curve for curve in looked if curve]
 
     def against(self, arm: str, others: tuple[str, ...]) -> dict[str, tuple[Gap, float]]:
         """One arm minus each of the others, with Holm's p over them."""

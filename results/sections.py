@@ -1,9 +1,10 @@
-"""C, H, J and B of plan.md on the page of results; what has not been run leaves nothing there."""
+"""C, S, H, J and B of plan.md on the page of results; what was not run leaves nothing there."""
 
 from typing import NamedTuple, Protocol
 
 import confirmation
 import fall
+import length
 import options
 import reruns
 
@@ -30,6 +31,7 @@ class Section(NamedTuple):
 
 SECTIONS = (
     Section("c", "The lead on new seeds", "confirmation", confirmation, "planned.py FOLDER c"),
+    Section("s", "At the paper's length", "length", length, "planned.py FOLDER s"),
     Section("h", "LSER's options", "options", options, "planned.py FOLDER h"),
     Section(
         "j",

@@ -9,6 +9,7 @@ import fall
 import interest as drifting
 import interest_watch
 import lead
+import length
 import numpy as np
 import offers
 import options
@@ -43,6 +44,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         carried(taobao, studies),
         locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
+        length.reading(),
         fall.reading(),
         paper_regime.reading(),
         regime_bounded.reading(),

@@ -15,7 +15,7 @@ from lser.report.overview import overview
 from lser.report.sorting import studies
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-NAMES = ("confirmation", "options", "reruns", "fall")
+NAMES = ("confirmation", "length", "options", "reruns", "fall")
 POINTS = 20
 
 
@@ -35,6 +35,7 @@ def fresh(scripts, monkeypatch, tmp_path):
     def forget():
         for name in NAMES:
             scripts[name].runs.cache_clear()
+        scripts["length"].standing.cache_clear()
 
     for name in NAMES:
         monkeypatch.setattr(scripts[name], "FILE", tmp_path / f"{name}.jsonl.gz")
@@ -140,6 +141,30 @@ def test_failed_runs_have_no_score_and_are_said(fresh):
     made[0] = run(chosen[0], 0.8, status="failed")
     pack(fresh["options"], made)
     assert "all 129 runs complete, 1 more failed" in fresh["options"].reading()
+
+
+def test_s_compares_what_was_cut_off_where_it_stood(fresh):
+    chosen = fresh["cells"].chosen("s", fresh["cells"].Choice())
+    levels = {"lser": 0.8, "uniform": 0.9, "reward-top": 0.7}
+    made = [
+        run(one, levels.get(one.label, 0.5), status="stopped", share=0.5)
+        if one.label in ("per", "der")
+        else run(one, levels.get(one.label, 0.5), peak=0.95 * (one.label == "lser"))
+        for one in chosen
+    ]
+    pack(fresh["length"], made)
+    script = fresh["length"]
+    told = script.reading()
+    assert script.outcome() == "below"
+    assert "**does not hold**: LSER ends below uniform" in told
+    assert "80 of 100 runs complete" in told
+    assert "PER and DER were cut off by time" in told
+    assert "at 45,000" in told
+    assert "LSER 20 of 20" in told  # fell
+    assert script.secondary()["reward-top"][0].seeds == 10
+    assert script.primary().seeds == 20
+    assert script.in_short()
+    assert script.table().count("\n") == 9
 
 
 def test_options_are_told_by_their_side_of_lser(fresh):

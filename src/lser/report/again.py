@@ -32,16 +32,17 @@ def learns_sooner(found: Sequence[StudyFindings]) -> str:
 
 def falls(found: Sequence[StudyFindings]) -> str:
     """How many runs of LSER and uniform fell."""
-    text = ""
-    for one in _panels(found, "fall"):
-        counts = [
-            f"{name_of(m.arm.name)} {round(m.fallen.estimate * len(m.arm.runs))} of "
-            f"{len(m.arm.runs)}"
-            for m in one.measures
-            if m.fallen and m.arm.name in ("lser", "uniform")
-        ]
-        text += f"; new seeds, {one.panel.sessions:,}: {', '.join(counts)}" if counts else ""
-    return text
+    told = [(one.panel.sessions, fallen(one)) for one in _panels(found, "fall")]
+    return "".join(f"; new seeds, {n:,}: {', '.join(counts)}" for n, counts in told if counts)
+
+
+def fallen(one: Finding) -> list[str]:
+    """How many runs of LSER and uniform fell in a panel."""
+    return [
+        f"{name_of(m.arm.name)} {round(m.fallen.estimate * len(m.arm.runs))} of {len(m.arm.runs)}"
+        for m in one.measures
+        if m.fallen and m.arm.name in ("lser", "uniform")
+    ]
 
 
 def stops(found: Sequence[StudyFindings]) -> str:

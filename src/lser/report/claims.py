@@ -56,7 +56,7 @@ def claims_table(found: Sequence[StudyFindings]) -> Table | None:
 
 
 def _best_on_virtual_taobao(found: Sequence[StudyFindings]) -> Answer | None:
-    panels = [one for one in _panels(found, "comparison") if _is(one, "virtual-taobao")]
+    panels = _on_virtual_taobao(found)
     pairs = [(one, pair) for one in panels for pair in _pairs(one)]
     if not pairs:
         return None
@@ -77,11 +77,11 @@ def _counted(one: Finding, pairs: Sequence[tuple[Versus, str]]) -> str:
     above = sum(reading == "above" for _, reading in pairs)
     level = [name_of(pair.reference) for pair, reading in pairs if reading == "open"]
     rest = f", not separated from {listing(level)}" if level else ""
-    return f"{one.panel.sessions:,} sessions: above {above} of {len(pairs)}{rest}"
+    return f"{_length(one)}: above {above} of {len(pairs)}{rest}"
 
 
 def _sooner(found: Sequence[StudyFindings]) -> Answer | None:
-    panels = [one for one in _panels(found, "comparison") if _is(one, "virtual-taobao")]
+    panels = _on_virtual_taobao(found)
     pairs = [
         (one, measured.area_versus)
         for one in panels
@@ -90,7 +90,7 @@ def _sooner(found: Sequence[StudyFindings]) -> Answer | None:
     if not pairs:
         return None
     words = "; ".join(
-        f"{one.panel.sessions:,} sessions: average over training "
+        f"{_length(one)}: average over training "
         f"{interval(pair.difference, sign=True)} against {name_of(pair.reference)}"
         for one, pair in pairs
     )
@@ -259,22 +259,30 @@ def _intervention(found: Sequence[StudyFindings]) -> Answer | None:
 
 
 def _fluctuates(found: Sequence[StudyFindings]) -> Answer | None:
-    panels = [one for one in _panels(found, "comparison") if _is(one, "virtual-taobao")]
+    panels = _on_virtual_taobao(found)
     if not panels:
         return None
-    one = max(panels, key=lambda panel: panel.panel.sessions)
-    fell = {m.arm.name: m for m in one.measures if m.fallen and m.arm.name in ("lser", "uniform")}
-    if "lser" not in fell:
+    longest = max(one.panel.sessions for one in panels)
+    told, fell = [], 0.0
+    for one in (one for one in panels if one.panel.sessions == longest):
+        counts = {m.arm.name: m.fallen for m in one.measures if m.fallen is not None}
+        if "lser" in counts:
+            fell += counts["lser"].estimate
+            told.append(f"{_length(one)}: {', '.join(again.fallen(one))}")
+    if not told:
         return None
-    words = ", ".join(
-        f"{name_of(name)} {round(m.fallen.estimate * len(m.arm.runs))} of {len(m.arm.runs)}"
-        for name, m in fell.items()
-        if m.fallen
-    )
-    text = f"runs that end more than a tenth below their best after {one.panel.sessions:,}: {words}"
-    first = fell["lser"].fallen
-    text += again.falls(found)
-    return Answer(HOLDS if first and first.estimate > 0 else OPEN, text)
+    text = f"runs that end more than a tenth below their best, {'; '.join(told)}"
+    return Answer(HOLDS if fell > 0 else OPEN, text + again.falls(found))
+
+
+def _on_virtual_taobao(found: Sequence[StudyFindings]) -> list[Finding]:
+    """The paper's comparison there, and the same on newer seeds."""
+    panels = [*_panels(found, "comparison"), *_panels(found, "length")]
+    return [one for one in panels if _is(one, "virtual-taobao")]
+
+
+def _length(one: Finding) -> str:
+    return one.panel.setting or f"{one.panel.sessions:,} sessions"
 
 
 def _threshold(arm: Arm) -> float | None:

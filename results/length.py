@@ -1,0 +1,188 @@
+"""Every memory as printed at the paper's length: the figures of S in plan.md.
+
+``python results/planned.py FOLDER s`` makes the runs, ``python results/length.py pack FOLDER``
+writes ``length.jsonl.gz``; without arguments it prints every figure from there. Two arms are
+compared at the end where all their runs have reached it, and at the last point of the curve that
+all of them have otherwise.
+"""
+
+import sys
+from functools import cache
+
+import numpy as np
+from committed import RESULTS, SEED, by_arm
+from delayed import Gap, gap, verdict
+from scored import Scored, levels, pack_or_print, row, scored
+from standing import Arms, chance, with_holm
+
+from lser.experiments.studies import plan
+from lser.report.stats import Interval, mean_t, probability_of_improvement, welch
+from lser.report.style import interval, listing, name_of, number
+
+FILE = RESULTS / "length.jsonl.gz"
+OURS, REFERENCE, KEY = "lser", "uniform", "metric"
+OUTCOMES = {
+    "above": "**holds**: LSER ends above uniform",
+    "below": "**does not hold**: LSER ends below uniform",
+    "not separated": "**is open**: LSER and uniform are not separated",
+}
+
+
+@cache
+def runs() -> Scored:
+    """The runs by arm, in the order of the plan."""
+    found, order = by_arm(FILE), dict.fromkeys(one.label for one in plan("length", "paper", 1))
+    return scored({arm: found[arm] for arm in order if arm in found})
+
+
+@cache
+def standing() -> Arms:
+    """The same, to be compared where two arms stand."""
+    return Arms(runs().runs)
+
+
+def known() -> bool:
+    """Whether it has been run."""
+    return FILE.is_file()
+
+
+def others() -> list[str]:
+    """What LSER is compared with beside uniform."""
+    return [arm for arm in runs().runs if arm not in (OURS, REFERENCE)]
+
+
+def primary() -> Gap:
+    """Final CTR, LSER minus uniform."""
+    return standing().gap(OURS, REFERENCE, KEY)
+
+
+def secondary() -> dict[str, tuple[Gap, float]]:
+    """LSER minus each other memory where both stand, with Holm's p."""
+    return with_holm({arm: standing().gap(OURS, arm, KEY) for arm in others()})
+
+
+def outcome() -> str:
+    """The primary test in one word: above, below or not separated."""
+    return verdict(primary().mean, primary().p)
+
+
+def sooner() -> Gap:
+    """The average over training, LSER minus uniform."""
+    return gap(runs().areas(OURS), runs().areas(REFERENCE))
+
+
+def chance_of_improvement() -> Interval:
+    """The probability that a run of LSER ends above one of uniform."""
+    ours, theirs = standing().scores(OURS, KEY, REFERENCE), standing().scores(REFERENCE, KEY, OURS)
+    pair = (np.array(list(ours.values())), np.array(list(theirs.values())))
+    return probability_of_improvement([pair], np.random.default_rng(SEED))
+
+
+def in_short() -> str:
+    """The primary test in a sentence for the first screen; nothing before it has been run."""
+    if not known():
+        return ""
+    found = primary()
+    return (
+        f"**At the paper's length, as printed** (S of the plan, {found.seeds} seeds from 120 on, "
+        f"{standing().sessions(OURS, REFERENCE):,} sessions) the primary test "
+        f"{OUTCOMES[outcome()]}, {_means((OURS, REFERENCE))}, {interval(found.mean, sign=True)}, "
+        f"{chance(found.p)}; LSER minus the others: {_compared()}."
+    )
+
+
+def reading() -> str:
+    """What S says in words; nothing before it has been run."""
+    if not known():
+        return ""
+    found, better, area = primary(), chance_of_improvement(), sooner()
+    both, every, scale = (OURS, REFERENCE), list(runs().runs), runs().scale
+    assert scale.constant is not None
+    fell = {arm: runs().fallen(arm) for arm in every}
+    counts = listing([f"{name_of(a)} {sum(f.values())} of {len(f)}" for a, f in fell.items()])
+    over = listing(
+        [f"{name_of(a)} {number(runs().values(a)[0], digits=2)}" for a in every if runs().values(a)]
+    )
+    soon = "; ".join(
+        f"{name_of(arm)} {runs().reached(arm, 0.5)} and {runs().reached(arm, 0.9)}" for arm in both
+    )
+    return (
+        "**Every memory at the paper's length, as printed** (S of the plan; VirtualTaobao, "
+        f"90,000 sessions, {found.seeds} newer seeds of LSER and uniform, ten of the others, "
+        f"{runs().whole()}). The primary test {OUTCOMES[outcome()]}: final CTR {_means(both)}, "
+        f"{interval(found.mean, sign=True)}, {chance(found.p)} (Welch "
+        f"{interval(_welch(REFERENCE), sign=True)}; a run of LSER ends above one of uniform with "
+        f"probability {interval(better)}). LSER minus each other, Holm over the {len(others())}: "
+        f"{_compared()}. {_not_whole()}Shares of the possible at the end of what is complete: "
+        f"{levels({a: runs().share(a) for a in every if standing().whole(a)}, 2)}, the "
+        f"{scale.constant.name} {scale.share(scale.constant.score):.2f}. Over training LSER minus "
+        f"uniform is {interval(area.mean, sign=True)}; sessions to half and to .9 of the possible, "
+        f"median (runs that get there): {soon}. The paper has 30,000 against 50,000. Runs that end "
+        f"more than a tenth of the possible below their best: {counts}. Critics' values of their "
+        f"own actions over what rewards allow, median run: {over}."
+    )
+
+
+def _means(arms: tuple[str, ...]) -> str:
+    return levels({arm: standing().mean(arm, KEY) for arm in arms})
+
+
+def _welch(arm: str) -> Interval:
+    ours, theirs = standing().scores(OURS, KEY, arm), standing().scores(arm, KEY, OURS)
+    return welch(list(ours.values()), list(theirs.values()))
+
+
+def _compared() -> str:
+    """The secondary comparisons in words; one that was cut off says where."""
+    parts = []
+    for arm, (one, p) in secondary().items():
+        short = "" if standing().whole(OURS, arm) else f", at {standing().sessions(OURS, arm):,}"
+        said = f"{verdict(one.mean, p)}, {chance(p)}{short}"
+        parts.append(f"{name_of(arm)} {interval(one.mean, sign=True)} ({said})")
+    return "; ".join(parts)
+
+
+def _not_whole() -> str:
+    """The arms that time cut off."""
+    cut = [arm for arm in runs().runs if not standing().whole(arm)]
+    if not cut:
+        return ""
+    names = listing([name_of(arm) for arm in cut])
+    return f"{names} were cut off by time and are compared where they stood. "
+
+
+def table() -> str:
+    """Every arm where it stands."""
+    lines = [
+        "| arm | sessions | CTR [95 %] | share of the possible | reward per step | LSER minus it "
+        "[95 %] | unpaired [95 %] | over training | sessions to half (runs) | to .9 (runs) | worst "
+        "run | fell | values over the bound | batches with one reward | seeds |",
+        "|" + "---|" * 15,
+    ]
+    for arm in sorted(runs().runs, key=lambda name: -standing().mean(name, KEY)):
+        ends = list(standing().scores(arm, KEY).values())
+        pair = ["", ""]
+        if arm != OURS:
+            found = standing().gap(OURS, arm, KEY).mean
+            pair = [interval(found, sign=True), interval(_welch(arm), sign=True)]
+        lines.append(
+            row(
+                *(name_of(arm), f"{standing().sessions(arm):,}", interval(mean_t(ends))),
+                *(f"{runs().scale.share(float(np.mean(ends))):.2f}",),
+                *(f"{standing().mean(arm, 'reward_per_step'):.2f}", *pair),
+                *(f"{runs().area(arm):.3f}", runs().reached(arm, 0.5), runs().reached(arm, 0.9)),
+                *(f"{min(ends):.3f}", str(sum(runs().fallen(arm).values()))),
+                *(number(runs().values(arm)[0], digits=2),),
+                *(number(runs().one_reward(arm), digits=2), str(len(ends))),
+            )
+        )
+    return "\n".join(lines)
+
+
+def block() -> str:
+    """The words and the table."""
+    return f"{reading()}\n\n{table()}" if known() else ""
+
+
+if __name__ == "__main__":
+    pack_or_print(sys.argv[1:], "length", FILE, block)
