@@ -1,8 +1,9 @@
-"""C, S, H, J and B of plan.md on the page of results; what was not run leaves nothing there."""
+"""C, S, K, H, J and B of plan.md on the page of results; what was not run leaves nothing."""
 
 from typing import NamedTuple, Protocol
 
 import confirmation
+import cure
 import fall
 import length
 import options
@@ -29,18 +30,26 @@ class Section(NamedTuple):
     command: str
 
 
+_CURE = "lser study cure --scale paper --seeds 20 --engine fleet --device cuda --only ..."
 SECTIONS = (
-    Section("c", "The lead on new seeds", "confirmation", confirmation, "planned.py FOLDER c"),
-    Section("s", "At the paper's length", "length", length, "planned.py FOLDER s"),
-    Section("h", "LSER's options", "options", options, "planned.py FOLDER h"),
+    Section(
+        "c",
+        "The lead on new seeds",
+        "confirmation",
+        confirmation,
+        "python results/planned.py FOLDER c",
+    ),
+    Section("s", "At the paper's length", "length", length, "python results/planned.py FOLDER s"),
+    Section("k", "The cure at the paper's length", "cure", cure, _CURE),
+    Section("h", "LSER's options", "options", options, "python results/planned.py FOLDER h"),
     Section(
         "j",
         "How much of the spread is the machine's",
         "reruns",
         reruns,
-        "planned.py FOLDER h` and `python results/reruns.py run FOLDER",
+        "python results/planned.py FOLDER h` and `python results/reruns.py run FOLDER",
     ),
-    Section("b", "Why runs fall", "fall", fall, "planned.py FOLDER b --sessions N"),
+    Section("b", "Why runs fall", "fall", fall, "python results/planned.py FOLDER b --sessions N"),
 )
 
 
@@ -51,7 +60,7 @@ def sections() -> str:
         if block := one.figures.block():
             parts += [
                 f"## {one.title}",
-                f"{one.letter.upper()} of the [plan](plan.md). `python results/{one.command}` made "
+                f"{one.letter.upper()} of the [plan](plan.md). `{one.command}` made "
                 f"the runs, `python results/{one.script}.py` prints every figure here.",
                 block,
             ]

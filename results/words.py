@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import confirmation as new_seeds
+import cure
 import cure_options
 import delayed
 import fall
@@ -45,6 +46,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         locality(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         length.reading(),
+        cure.reading(),
         fall.reading(),
         paper_regime.reading(),
         regime_bounded.reading(),

@@ -24,7 +24,7 @@ def scripts():
     """The scripts by name, and what they share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(RESULTS))
-        names = (*NAMES, "cells", "sections", "scored", "first")
+        names = (*NAMES, "cells", "cure", "sections", "scored", "first")
         return {name: importlib.import_module(name) for name in names}
 
 
@@ -86,8 +86,9 @@ LEVELS = {"lser": 0.86, "uniform": 0.71, "reward-top": 0.9, "shuffled-code": 0.8
 def test_what_has_not_run_says_nothing(fresh):
     for name in NAMES:
         assert (fresh[name].reading(), fresh[name].block()) == ("", "")
-    assert fresh["sections"].sections() == ""
-    assert set(fresh["sections"].outcomes().values()) == {""}
+    assert fresh["sections"].sections().count("\n## ") == 0  # that of K alone
+    told = fresh["sections"].outcomes()
+    assert {name for name, said in told.items() if said} == {"outcome_k"}  # packed from the start
     assert "for a while; with the cure" in fresh["first"].answer()
 
 
@@ -165,6 +166,15 @@ def test_s_compares_what_was_cut_off_where_it_stood(fresh):
     assert script.primary().seeds == 20
     assert script.in_short()
     assert script.table().count("\n") == 9
+
+
+def test_the_way_of_a_run_that_leaves_a_plateau(scripts):
+    heights = [0.5, 0.9, 0.85, 0.6, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95, 1.0]
+    curve = [{"sessions": 1_500 * n, "metric": height} for n, height in enumerate(heights)]
+    found = scripts["cure"].way(curve)
+    assert found == (0.9, 3_000, 0.4, 6_000, 13_500)
+    assert scripts["cure"].longest_fall(curve) == 6_000  # from the first point below to the last
+    assert scripts["cure"].way(curve[:8]).back is None
 
 
 def test_options_are_told_by_their_side_of_lser(fresh):
