@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import at_length
 import cure_options
 import delayed
 import interest
@@ -26,7 +27,8 @@ import references
 import regime_bounded
 import regime_options
 from committed import RESULTS, SEED, findings, found, panel_of
-from first import answer, first_screen, headline, history, notes
+from first import answer, first_screen, history, notes
+from front import headline
 from sections import outcomes as planned_outcomes
 from sections import sections
 from speed import short_speed, speed
@@ -229,9 +231,8 @@ def main() -> None:
     for path, text in texts.items():
         path.write_text(text)
     (RESULTS / "figures").mkdir(exist_ok=True)
-    (report.parent / "figures" / f"{locality_page.NAME}.svg").write_text(
-        locality_page.picture().svg
-    )
+    for page in (at_length, locality_page):
+        (report.parent / "figures" / f"{page.NAME}.svg").write_text(page.picture().svg)
     for name in sorted({name for text in texts.values() for name in SHOWN.findall(text)}):
         shutil.copyfile(report.parent / "figures" / name, RESULTS / "figures" / name)
     print(report)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 
+import at_length
 import confirmation as new_seeds
 import interest_watch
 import length
@@ -110,20 +111,20 @@ def evidence() -> str:
         raise ValueError("the records no longer say what the answer says")
     return (
         f"At 15,000 sessions {confirmation(taobao)}; reward order without any hash does at least "
-        f"as well (LSER minus reward-top {_signed(top.difference)}); at the paper's 90,000 "
-        f"sessions, five seeds, the lead is not there ({_signed(last.difference)}). With values "
+        f"as well (LSER minus reward-top {signed(top.difference)}); at the paper's 90,000 "
+        f"sessions, five seeds, the lead is not there ({signed(last.difference)}). With values "
         "bounded by what rewards allow and the 8 newest transitions in every batch, for LSER and "
         "uniform alike, and with LSER's coin tossed for every item and its random draws from the "
         "whole memory, it is: "
-        f"LSER minus uniform {_signed(held.difference)} at 90,000 sessions, on seeds 100 to 119, "
+        f"LSER minus uniform {signed(held.difference)} at 90,000 sessions, on seeds 100 to 119, "
         "planned before they ran; LSER minus reward-top with the same cure "
-        f"{_signed(hashed.difference)}. On Bazaar with rare clicks LSER ends above the same "
-        f"buckets filled at random by {_signed(users)} of the possible where the right page "
-        f"depends on the user alone, and by {_signed(nobody)} where it does not. "
+        f"{signed(hashed.difference)}. On Bazaar with rare clicks LSER ends above the same "
+        f"buckets filled at random by {signed(users)} of the possible where the right page "
+        f"depends on the user alone, and by {signed(nobody)} where it does not. "
         "On interest evolution "
-        f"LSER minus uniform is {_signed(harm.difference)} in the reward per step that it is "
+        f"LSER minus uniform is {signed(harm.difference)} in the reward per step that it is "
         "trained for; where effects are delayed (long-term satisfaction with a trade-off, "
-        f"{delay.seeds} new seeds) {_signed(delay.mean)}."
+        f"{delay.seeds} new seeds) {signed(delay.mean)}."
     )
 
 
@@ -169,7 +170,7 @@ def later() -> str:
     delay = (
         "**Where effects are delayed** (long-term satisfaction with a trade-off, E of the plan, "
         f"{found.seeds} seeds) LSER in order of return has a reward per step of {ends[0]:.2f}, in "
-        f"order of reward {ends[1]:.2f}, {_signed(found.mean)}; uniform replay {ends[2]:.2f}, "
+        f"order of reward {ends[1]:.2f}, {signed(found.mean)}; uniform replay {ends[2]:.2f}, "
         f"linear bandits {ends[3]:.2f}, random documents {known.random.score:.2f}, the best "
         f"constant {known.constant.score:.2f}, the optimum {known.best.score:.2f}."
     )
@@ -195,8 +196,8 @@ def _where_they_learn() -> str:
         step, session = interest_watch.primary(), interest_watch.primary("reward")
         parts.append(
             "**On interest evolution paid by watch time, with sessions as terminal** (F, "
-            f"{step.seeds} seeds) LSER minus uniform is {_signed(step.mean)} in reward per step "
-            f"and {_signed(session.mean)} in watch time per session."
+            f"{step.seeds} seeds) LSER minus uniform is {signed(step.mean)} in reward per step "
+            f"and {signed(session.mean)} in watch time per session."
         )
     if offers.there():
         gain, bandits = (
@@ -209,7 +210,7 @@ def _where_they_learn() -> str:
         parts.append(
             f"**On RecoGym paid by expected clicks** (G, {gain.seeds} seeds in five worlds) LSER "
             f"has {levels[0]:.2f} and uniform {levels[1]:.2f} of the way from random products to "
-            f"the oracle, {_signed(gain.mean)}{beside}."
+            f"the oracle, {signed(gain.mean)}{beside}."
         )
     return " ".join(parts)
 
@@ -230,12 +231,13 @@ def recommender() -> str:
         "of linear bandits tuned to earn while learning (the second knows the items of a page) "
         f"and ends at {ends[0]:.2f} and {ends[1]:.2f} times the CTR of bandits tuned for the end, "
         "which explore at random all the while. LSER minus uniform replay with the same model and "
-        f"cure: {_signed(late)} at the end, {_signed(early)} while learning (`lser demo`, O of the "
+        f"cure: {signed(late)} at the end, {signed(early)} while learning (`lser demo`, O of the "
         "plan)."
     )
 
 
-def _signed(value: Interval) -> str:
+def signed(value: Interval) -> str:
+    """A difference with its interval."""
     return interval(value, sign=True)
 
 
@@ -258,7 +260,7 @@ def first_screen() -> str:
             claims.markdown(),
             claims.caption,
             "",
-            _picture("figures"),
+            at_length.shown("figures"),
             "",
             _behind(),
             "",
@@ -274,38 +276,6 @@ def _behind() -> str:
         *(numbers, new_seeds.in_short(), length.in_short(), recommender(), simple(), in_short()),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _picture(folder: str) -> str:
-    panel = panel_of("comparison", "virtual-taobao", "15,000 sessions").panel
-    return (
-        f"![Every memory on VirtualTaobao]({folder}/{panel.name}-curves.svg)\n\nLines are "
-        "interquartile means, faint ones single runs, bands bootstrap intervals; dotted: random "
-        "actions, dashed: the best policy known."
-    )
-
-
-def headline() -> str:
-    """The front page: the sentence, the table, the picture, then the numbers."""
-    table = overview(findings())
-    assert table is not None
-    return "\n".join(
-        [
-            f"**{answer()}**",
-            "",
-            table.table.markdown(),
-            table.table.caption,
-            *table.table.notes,
-            *filter(None, [offers.left_out()]),
-            "",
-            _picture("results/figures"),
-            "",
-            _behind(),
-            "",
-            "[The paper's claims one by one, all results, how they came about and the commands "
-            "behind them](results/README.md).",
-        ]
-    )
 
 
 def history() -> str:
