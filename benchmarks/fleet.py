@@ -186,14 +186,16 @@ def fleet(
         built = time.perf_counter()
         sailing = Fleet(jobs, device=options.device, workers=options.workers)
         built = time.perf_counter() - built
-        marks: list[tuple[float, int, dict[str, float]]] = []
+        marks: list[tuple[float, list[int], dict[str, float]]] = []
+        seats = [squad.seats for squad in sailing.squads]
         warm = options.warm_up
 
         def stop() -> bool:
             now = time.perf_counter()
             if not marks and not all(squad.board.due.any() for squad in sailing.squads):
                 return False
-            marks.append((now, sailing.reached.steps, sailing.times))
+            steps = [squad.reached.steps for squad in sailing.squads]
+            marks.append((now, steps, sailing.times))
             if now - marks[0][0] > warm + options.seconds:
                 raise Enough
             return False
@@ -204,9 +206,16 @@ def fleet(
     first, last = marks[settled], marks[-1]
     spent = last[0] - first[0]
     parts = {name: (last[2][name] - first[2][name]) / spent for name in last[2]}
+    paces = [(there - here) / spent for here, there in zip(first[1], last[1], strict=True)]
     return {
         "runs": runs,
-        "agent_steps_per_s": (last[1] - first[1]) / spent,
+        "agent_steps_per_s": sum(paces),
+        "squads": [
+            {"runs": seats, "agent_steps_per_s": pace}
+            for seats, pace in zip(seats, paces, strict=True)
+        ],
+        # what all would make at the pace of the slowest squad: when runs of equal length end
+        "at_the_slowest_pace": runs * min(p / n for p, n in zip(paces, seats, strict=True)),
         "share_of_time": parts,
         "seconds_to_start": built,
     }
@@ -270,8 +279,12 @@ def on_device(options: Any) -> dict[str, Any]:
         row["passed"] = rate >= TARGETS[name] and rate / single >= TIMES_ONE_CORE
         found["fleets"][name] = row
         parts = ", ".join(f"{part} {share:.0%}" for part, share in row["share_of_time"].items())
+        squads = " + ".join(
+            f"{squad['agent_steps_per_s']:,.0f} of {squad['runs']} runs" for squad in row["squads"]
+        )
         print(
-            f"{row['runs']} runs, {name}: {rate:,.0f} agent-steps/s, {rate / single:.0f}x one "
+            f"{row['runs']} runs, {name}: {rate:,.0f} agent-steps/s ({squads}; all at the slowest "
+            f"squad's pace {row['at_the_slowest_pace']:,.0f}), {rate / single:.0f}x one "
             f"process, {row['of_floor']:.0%} of the floor; {parts}; "
             f"started in {row['seconds_to_start']:.0f} s {'' if row['passed'] else 'MISSED'}",
             flush=True,
