@@ -12,6 +12,7 @@ from first import answer, evidence, recommender, signed
 from locality import LONG, PRIMARY, gap, shares
 
 from lser.report.overview import overview
+from lser.report.style import number
 from lser.report.table import Table
 
 SHORT = {  # rows of the front page, in its words; the others are further in
@@ -84,7 +85,13 @@ def _printed() -> str:
         f"{early.mean('lser'):.3f}, uniform replay {early.mean('uniform'):.3f}, "
         f"{signed(gaps[0])}; at 90,000 {late.mean('lser'):.3f} and {late.mean('uniform'):.3f}, "
         f"{signed(gaps[1])}, and {fell[0]} runs of LSER end more than a tenth of the possible "
-        f"below their best, {fell[1]} of uniform (twenty seeds each, planned before they ran)."
+        f"below their best, {fell[1]} of uniform (twenty seeds each, planned before they ran). "
+        "Its critics do not notice: they value their actions at "
+        f"{number(late.values('lser')[0], digits=2)} of what rewards allow, and over runs that "
+        "follows what is earned by a rank correlation of "
+        f"{number(length.belief('lser').follows, digits=2)}, uniform's by "
+        f"{number(length.belief('uniform').follows, digits=2)}; "
+        f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward."
     )
 
 

@@ -162,6 +162,10 @@ def test_s_compares_what_was_cut_off_where_it_stood(fresh):
     assert "PER and DER were cut off by time" in told
     assert "at 45,000" in told
     assert "LSER 20 of 20" in told  # fell
+    for arm in ("lser", "uniform"):  # values are .9 of the bound, rewards ten times the metric
+        curves = [made.curve[-script.LAST :] for made in script.runs().runs[arm].values()]
+        earned = [np.mean([p["metric"] for p in curve]) for curve in curves]
+        assert script.belief(arm).excess == pytest.approx(0.9 - np.median(earned))
     assert script.secondary()["reward-top"][0].seeds == 10
     assert script.primary().seeds == 20
     assert script.in_short()
