@@ -28,6 +28,7 @@ SEEDS, FIRST = 20, 100
 FILE = RESULTS / "interest.jsonl.gz"
 OURS, REFERENCE = "lser", "uniform"
 MEMORIES = (OURS, REFERENCE, "reward-top", "per", "aer", "her-balanced", "lser that keeps the best")
+TOP = MEMORIES[2]
 BANDITS = ("ridge", "ridge-thompson")  # beside them
 STAGES = (MEMORIES[:2], BANDITS, *((arm,) for arm in MEMORIES[2:]))
 
@@ -143,6 +144,13 @@ def reading() -> str:
     fleets = sum(run.shared for arm in MEMORIES for run in runs().get(arm, {}).values())
     if fleets:
         rest += f" {fleets} runs were made in fleets on a device, the others as single processes."
+    if TOP in runs():
+        apart = Arms(runs()).gap(OURS, TOP, "reward_per_step").mean
+        fails = ": one order of reward for everybody fails there" if apart.low > 0 else ""
+        rest += (
+            f" LSER minus {name_of(TOP)}, which was not planned, is "
+            f"{interval(apart, sign=True)}{fails}."
+        )
     ends = [(arm, float(np.mean(list(quality(arm).values())))) for arm in BANDITS if arm in runs()]
     bandits = listing([f"{name_of(arm)} {known.share(score):.2f}" for arm, score in ends])
     return (
