@@ -52,7 +52,7 @@ class Choice:
 
 
 def chosen(letter: str, choice: Choice) -> list[Experiment]:
-    """The letter's runs that can be stacked (bandits cannot), with those of J those of H."""
+    """The letter's runs that can be stacked (bandits cannot), those of H with those of J."""
     study = STUDIES[letter]
     cells = plan(study.name, study.scale, choice.seeds or study.seeds)
     first = min(one.seed for one in cells)

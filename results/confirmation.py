@@ -9,7 +9,7 @@ from functools import cache
 
 from committed import RESULTS
 from delayed import gap, verdict
-from scored import Scored, levels, pack_or_print, row, scored, told
+from scored import OUTCOMES, Scored, levels, pack_or_print, row, scored, told
 
 from lser.experiments import records
 from lser.report.stats import mean_t, welch
@@ -18,11 +18,6 @@ from lser.report.style import interval, name_of, number
 FILE = RESULTS / "confirmation.jsonl.gz"
 OURS, CONTROLS = "lser", ("uniform", "reward-top", "shuffled-code")
 ARMS, NOISES = (OURS, *CONTROLS), (0.1, 0.3)
-OUTCOMES = {
-    "above": "**holds**: LSER ends above uniform",
-    "below": "**does not hold**: LSER ends below uniform",
-    "not separated": "**is open**: LSER and uniform are not separated",
-}
 
 
 @cache
@@ -65,9 +60,9 @@ def reading() -> str:
         f"{number(scale.random.score)}, {scale.best.name} {number(scale.best.score)}); reward per "
         "step, which is what agents are trained on, "
         f"{levels({arm: quiet.mean(arm, 'reward_per_step') for arm in ARMS}, 2)}. Runs that end "
-        f"more than a tenth of the possible below their best: {_fell(quiet)}. {_beside()} LSER's "
-        "own runs at noise .1 are K's *as printed* made again: that arm was seen before, the "
-        "differences were not."
+        "more than a tenth of the possible below their best: "
+        f"{', '.join(quiet.fell(quiet.runs))}. {_beside()} LSER's own runs at noise .1 "
+        "are K's *as printed* made again: that arm was seen before, the differences were not."
     )
 
 
@@ -94,13 +89,9 @@ def _beside() -> str:
     found = gap(loud.of(OURS), loud.of("uniform"))
     return (
         f"At noise .3, without a test ({loud.whole()}): {means}, LSER minus uniform "
-        f"{interval(found.mean, sign=True)} over {found.seeds} seeds; fell: {_fell(loud)}."
+        f"{interval(found.mean, sign=True)} over {found.seeds} seeds; fell: "
+        f"{', '.join(loud.fell(loud.runs))}."
     )
-
-
-def _fell(found: Scored) -> str:
-    parts = {arm: found.fallen(arm) for arm in found.runs}
-    return ", ".join(f"{name_of(a)} {sum(f.values())} of {len(f)}" for a, f in parts.items())
 
 
 def table() -> str:

@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from committed import RESULTS, SEED, by_arm
+from committed import RESULTS, by_arm
 from delayed import Gap, gap, verdict
 from scored import Scored, row, scored
 from standing import chance, with_holm
 
-from lser.report.stats import Interval, iqm, mean_t, probability_of_improvement
+from lser.report.stats import Interval, iqm, mean_t
 from lser.report.style import interval, listing, name_of
 
 FILE, PRINTED = RESULTS / "cure_virtual_taobao.jsonl.gz", RESULTS / "cure_as_printed.json.gz"
@@ -52,8 +52,7 @@ def falls(arm: str) -> dict[int, float]:
 
 def primary() -> Interval:
     """The probability that a run of LSER ends above one of uniform."""
-    pair = tuple(np.array(list(runs().of(arm).values())) for arm in (OURS, REFERENCE))
-    return probability_of_improvement([pair], np.random.default_rng(SEED))  # type: ignore[list-item]
+    return runs().improvement(OURS, REFERENCE)
 
 
 def secondary() -> dict[str, tuple[Gap, float]]:

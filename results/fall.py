@@ -75,7 +75,6 @@ def reading() -> str:
     if not known():
         return ""
     found, arms = primary(), [BASE, *others()]
-    fell = {arm: runs().fallen(arm) for arm in arms}
     decided = [arm for arm, p in found.items() if p <= LEVEL]
     said = (
         "**decides for " + listing([f"{name_of(a)} ({chance(found[a])})" for a in decided]) + "**"
@@ -83,15 +82,15 @@ def reading() -> str:
         else f"**is open** for all {len(found)} (smallest p after Holm {min(found.values()):.3f})"
     )
     sessions = runs().everything[0].experiment["sessions"]
-    counts = listing([f"{name_of(a)} {sum(f.values())} of {len(f)}" for a, f in fell.items()])
+    counts = listing(runs().fell(arms))
     over = listing(
         [f"{name_of(a)} {runs().values(a)[0]:.2f} ({runs().values(a)[1]:.2f})" for a in arms]
     )
     alike = listing([f"{name_of(a)} {runs().one_reward(a):.2f}" for a in arms])
     return (
         f"**Why runs fall** (B of the plan; VirtualTaobao, {sessions:,} sessions of the 60,000 "
-        f"planned, {len(fell[BASE])} seeds of 20, {runs().whole()}). Runs that end more than a "
-        f"tenth of the possible below their best: {counts}. The primary test, each arm against "
+        f"planned, {len(runs().of(BASE))} seeds of 20, {runs().whole()}). Runs that end more than "
+        f"a tenth of the possible below their best: {counts}. The primary test, each arm against "
         f"LSER as printed over paired seeds with Holm, {said}; with ten pairs it decides only "
         "where nine differ in one direction. How deep they fall, minus LSER as printed, shares of "
         f"the possible, Holm over them: {_depths()}. Critics' values of their own actions "

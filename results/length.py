@@ -11,25 +11,20 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from committed import RESULTS, SEED, by_arm
+from committed import RESULTS, by_arm
 from delayed import Gap, gap, verdict
 from scipy.stats import spearmanr
-from scored import Scored, levels, pack_or_print, row, scored
+from scored import OUTCOMES, Scored, levels, pack_or_print, row, scored
 from standing import Arms, chance, with_holm
 
 from lser.experiments.studies import plan
-from lser.report.stats import Interval, mean_t, probability_of_improvement, welch
+from lser.report.stats import Interval, mean_t, welch
 from lser.report.style import interval, listing, name_of, number
 
 FILE = RESULTS / "length.jsonl.gz"
 OURS, REFERENCE, KEY = "lser", "uniform", "metric"
 LAST = 10  # points of a curve
 GOALS = "her"  # its critics value goals, not rewards
-OUTCOMES = {
-    "above": "**holds**: LSER ends above uniform",
-    "below": "**does not hold**: LSER ends below uniform",
-    "not separated": "**is open**: LSER and uniform are not separated",
-}
 
 
 @cache
@@ -73,13 +68,6 @@ def outcome() -> str:
 def sooner() -> Gap:
     """The average over training, LSER minus uniform."""
     return gap(runs().areas(OURS), runs().areas(REFERENCE))
-
-
-def chance_of_improvement() -> Interval:
-    """The probability that a run of LSER ends above one of uniform."""
-    ours, theirs = standing().scores(OURS, KEY, REFERENCE), standing().scores(REFERENCE, KEY, OURS)
-    pair = (np.array(list(ours.values())), np.array(list(theirs.values())))
-    return probability_of_improvement([pair], np.random.default_rng(SEED))
 
 
 class Belief(NamedTuple):
@@ -140,11 +128,9 @@ def reading() -> str:
     """What S says in words; nothing before it has been run."""
     if not known():
         return ""
-    found, better, area = primary(), chance_of_improvement(), sooner()
+    found, better, area = primary(), runs().improvement(OURS, REFERENCE), sooner()
     both, every, scale = (OURS, REFERENCE), list(runs().runs), runs().scale
     assert scale.constant is not None
-    fell = {arm: runs().fallen(arm) for arm in every}
-    counts = listing([f"{name_of(a)} {sum(f.values())} of {len(f)}" for a, f in fell.items()])
     over = listing([f"{name_of(a)} {number(runs().values(a)[0], digits=2)}" for a in every])
     soon = "; ".join(
         f"{name_of(arm)} {runs().reached(arm, 0.5)} and {runs().reached(arm, 0.9)}" for arm in both
@@ -161,8 +147,9 @@ def reading() -> str:
         f"{scale.constant.name} {scale.share(scale.constant.score):.2f}. Over training LSER minus "
         f"uniform is {interval(area.mean, sign=True)}; sessions to half and to .9 of the possible, "
         f"median (runs that get there): {soon}. The paper has 30,000 against 50,000. Runs that end "
-        f"more than a tenth of the possible below their best: {counts}. Critics' values of their "
-        f"own actions over what rewards allow, median run: {over}. {believed()}"
+        "more than a tenth of the possible below their best: "
+        f"{listing(runs().fell(every))}. Critics' values of their own actions "
+        f"over what rewards allow, median run: {over}. {believed()}"
     )
 
 

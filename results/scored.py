@@ -1,20 +1,33 @@
 """Runs of a planned study on VirtualTaobao, whole or cut off, and the scores that plan.md names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from committed import SEED
 from delayed import Gap, Scores, gap, verdict
 from standing import chance, with_holm
 
 from lser.experiments import records
 from lser.experiments.studies import ScoreScale, scale_of
 from lser.report.measures import fell
-from lser.report.stats import area_under_curve, censored_median
+from lser.report.stats import (
+    Interval,
+    area_under_curve,
+    censored_median,
+    probability_of_improvement,
+)
 from lser.report.style import interval, listing, name_of, number
+
+# whether LSER ends above uniform, by the verdict on their difference
+OUTCOMES = {
+    "above": "**holds**: LSER ends above uniform",
+    "below": "**does not hold**: LSER ends below uniform",
+    "not separated": "**is open**: LSER and uniform are not separated",
+}
 
 Runs = Mapping[str, Mapping[int, records.Record]]  # by arm, by seed
 
@@ -88,6 +101,16 @@ class Scored:
             seed: fell(self.curve(run), self.end(run), self.scale)
             for seed, run in self.runs[arm].items()
         }
+
+    def fell(self, arms: Iterable[str]) -> list[str]:
+        """How many runs of each arm do, in words."""
+        found = {arm: self.fallen(arm) for arm in arms}
+        return [f"{name_of(arm)} {sum(f.values())} of {len(f)}" for arm, f in found.items()]
+
+    def improvement(self, arm: str, other: str) -> Interval:
+        """The probability that a run of one arm ends above one of another."""
+        pair = [np.array(list(self.of(one).values())) for one in (arm, other)]
+        return probability_of_improvement([(pair[0], pair[1])], np.random.default_rng(SEED))
 
     def depth(self, arm: str) -> Scores:
         """The best point of a run minus its end, in shares of the possible."""

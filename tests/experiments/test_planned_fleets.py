@@ -5,8 +5,13 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from lser.experiments import records
+from lser.experiments.presets import preset
+from lser.experiments.study import finished, job_for
 
 SCRIPT = Path(__file__).resolve().parents[2] / "results" / "planned.py"
 
@@ -61,6 +66,21 @@ def test_a_letter_has_the_runs_of_the_plan_on_its_seeds(cells, letter, runs, see
     assert len(found) == runs
     assert {one.seed for one in found} == set(range(100, 100 + seeds))
     assert all(one.names[2] in ("ddpg", "neural-bandit") for one in found)
+
+
+def test_a_fleet_is_cut_off_though_one_of_its_squads_has_ended(planned, tmp_path, monkeypatch):
+    small = {"evaluate_every": 4, "learning_starts": 16, "evaluate_sessions": 5}
+    short, long = (
+        replace(preset("bazaar", memory, "ddpg", scale="quick"), sessions=sessions, **small)
+        for memory, sessions in (("lser", 4), ("her", 400))
+    )
+    jobs = [job_for(one, tmp_path, "") for one in (short, long)]
+    clock = SimpleNamespace(time=lambda: float(finished(jobs[0])))
+    monkeypatch.setattr(planned, "time", clock)
+    planned.sail(jobs, "cpu", 0, 0.5)
+    ended, cut = (records.load(Path(job.folder)) for job in jobs)
+    assert (ended.status, cut.status) == ("done", "stopped")
+    assert cut.final is not None  # scored where it stood
 
 
 def test_s_has_newer_seeds_and_fewer_of_what_stands_beside(cells):
