@@ -30,6 +30,7 @@ STUDIES = {
     "f": Study("interest", "medium", 20),
     "g": Study("offers", "paper", 10),
     "h": Study("options", "paper", 10),
+    "k": Study("cure", "paper", 20),
     "s": Study("length", "paper", 20, dict.fromkeys(BESIDE, 10) | {"shuffled-code": 0}),
 }
 

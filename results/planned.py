@@ -3,7 +3,7 @@
 ``python results/planned.py FOLDER d --seconds 420`` runs D's fleets one after another;
 ``python results/planned.py FOLDER a --seconds 900`` measures how fast the paper's regime is on
 seeds that are not reported, sets the length that fits, and runs it; ``b``, ``c``, ``f``, ``g``,
-``h`` (with J's second runs) and ``s`` run what `cells` says, in one fleet. What is
+``h`` (with J's second runs), ``k`` and ``s`` run what `cells` says, in one fleet. What is
 finished is not run again. A fleet that the time cuts off leaves its records as stopped, with a last
 evaluation.
 """

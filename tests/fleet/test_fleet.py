@@ -140,15 +140,16 @@ def test_an_error_in_one_squad_ends_the_others_too_and_leaves_nothing_running(wo
     assert {records.load(Path(job.folder)).status for job in work} == {"stopped"}
 
 
-def test_memories_that_wait_have_crews_by_their_number(tmp_path):
+def test_memories_that_wait_have_crews_by_their_number_and_cost(tmp_path):
     def crews(waiting, others, workers, apart=True):
         cells = [small("per", seed=n) for n in range(waiting)]
         cells += [small("lser", seed=n) for n in range(others)]
         found = mustered(jobs(tmp_path, *cells), workers, apart=apart)
         return [(len(some.jobs), some.workers, some.urgent) for some in found]
 
-    assert crews(4, 12, 8) == [(4, 4, True), (12, 6, False)]  # two of them fill a core
-    assert crews(1, 15, 4) == [(1, 2, True), (15, 4, False)]
+    assert crews(4, 12, 8) == [(4, 4, True), (12, 4, False)]  # three times a share
+    assert crews(1, 15, 4) == [(1, 1, True), (15, 3, False)]
+    assert crews(27, 93, 15) == [(27, 7, True), (93, 8, False)]  # and no process without a core
     assert crews(1, 1, 1) == [(1, 1, True), (1, 1, False)]  # a crew more than asked for
     assert crews(1, 1, 0) == [(1, 0, True), (1, 0, False)]
     assert crews(4, 12, 8, apart=False) == [(16, 8, False)]

@@ -21,6 +21,7 @@ from lser.fleet.squad import Awaited, Course, Muster, Reached, Squad
 log = logging.getLogger("lser")
 
 SAY_EVERY = 10.0  # seconds
+WAITING = 3.0  # a crew's time for a run that waits for TD errors, over that for another
 
 
 class Fleet:
@@ -114,12 +115,23 @@ def mustered(jobs: Sequence[Job], workers: int, *, apart: bool) -> list[Muster]:
         squads.setdefault(kind, []).append(jobs[at])
     if len(squads) == 1:
         return [Muster(some, workers) for some in squads.values()]
-    shares = {kind: max(1, round(workers * len(some) / len(jobs))) for kind, some in squads.items()}
+    crews = apportioned(workers, [len(s) * (WAITING if k[0] else 1) for k, s in squads.items()])
     return [
-        # while errors are computed these crews have nothing to do: two of them fill a core
-        Muster(some, min(workers, shares[kind] * (2 if kind[0] else 1)), urgent=kind[0])
-        for kind, some in squads.items()
+        Muster(some, few, urgent=kind[0])
+        for (kind, some), few in zip(squads.items(), crews, strict=True)
     ]
+
+
+def apportioned(workers: int, loads: Sequence[float]) -> list[int]:
+    """Crews for each load, one at least if there are any, the next where crews have most to do.
+
+    There are no more of them than `workers`, if that is one for each: crews go in lockstep, and
+    all would wait for one that has no core.
+    """
+    found = [min(workers, 1)] * len(loads)
+    while 0 < sum(found) < workers:
+        found[max(range(len(loads)), key=lambda at: loads[at] / found[at])] += 1
+    return found
 
 
 def alternate(courses: Iterable[Course]) -> None:
