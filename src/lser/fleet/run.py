@@ -135,15 +135,26 @@ def apportioned(workers: int, loads: Sequence[float]) -> list[int]:
 
 
 def alternate(courses: Iterable[Course]) -> None:
-    """Go on with each course when what it waits for is there; the last one waits by itself."""
+    """Go on with each course when what it waits for is there; the last one waits by itself.
+
+    The first comes between any two of the others: it is the one that cannot wait.
+    """
     awaited: dict[Course, Awaited | None] = dict.fromkeys(courses)
+
+    def go_on(course: Course) -> None:
+        what = awaited[course]
+        if what is None or what.ready():
+            try:
+                awaited[course] = next(course)
+            except StopIteration:
+                del awaited[course]
+
     while len(awaited) > 1:
-        for course, what in list(awaited.items()):
-            if what is None or what.ready():
-                try:
-                    awaited[course] = next(course)
-                except StopIteration:
-                    del awaited[course]
+        first, *others = awaited
+        for course in others:
+            if first in awaited:
+                go_on(first)
+            go_on(course)
     for course in awaited:
         for _ in course:
             pass

@@ -38,6 +38,16 @@ class Awaited(Protocol):
         ...
 
 
+class All(NamedTuple):
+    """Several such things: a squad goes on once every one of them is there."""
+
+    parts: Sequence[Awaited]
+
+    def ready(self) -> bool:
+        """Whether all are there."""
+        return all(part.ready() for part in self.parts)
+
+
 Course = Generator[Awaited | None, None, None]
 """A squad's way to its end: it yields what it waits for, or None to let others go first."""
 
@@ -135,8 +145,7 @@ class Squad:
         for link in self._links:
             link.send(Prepare())
         replies: list[Ready | None] = [None] * len(self._links)
-        for place in range(len(self._links)):
-            replies[place] = yield from self._reply(place)
+        yield from self._collect(replies)
         yield from self._get_ready(replies)
 
     def _vector_step(self, step: int, *, hold: bool) -> Course:
@@ -167,9 +176,7 @@ class Squad:
             else:
                 yield None
         with self._timed("crews"):
-            for place in range(len(self._links)):
-                if replies[place] is None:
-                    replies[place] = yield from self._reply(place)
+            yield from self._collect(replies)
         yield from self._get_ready(replies)
 
     @contextmanager
@@ -182,11 +189,19 @@ class Squad:
         """Tell those crews of the errors on the board, and wait for the batches they draw then."""
         for place in places:
             self._links[place].send(Hear(turn))
+        yield self._all(places)
         for place in places:
-            reply = yield from self._reply(place)
+            reply = self._receive(place)
             while isinstance(reply, Ready) and self._alive[place]:
                 replies[place] = reply  # of the step itself: all that waited there have failed
                 reply = yield from self._reply(place)
+
+    def _collect(self, replies: list[Ready | None]) -> Course:
+        """Wait for the replies that are missing, and fill them in."""
+        missing = [place for place, reply in enumerate(replies) if reply is None]
+        yield self._all(missing)
+        for place in missing:
+            replies[place] = self._receive(place)
 
     def _wanted(self, ready: Ready) -> tuple[dict[int, Float32], States]:
         actors = {slot: self.stack.actor(slot) for slot in ready.actors}
@@ -246,6 +261,9 @@ class Squad:
         """Wait for the crews' end."""
         for link in self._links:
             link.end()
+
+    def _all(self, places: Sequence[int]) -> All:
+        return All([self._links[place] for place in places if self._alive[place]])
 
     def _reply(self, place: int) -> Generator[Awaited, None, Any]:
         """A crew's next reply, once it is there."""
