@@ -7,6 +7,7 @@ import at_length
 import confirmation as new_seeds
 import interest_watch
 import length
+import like_with_like
 import offers
 from committed import RESULTS, findings, panel_of
 from delayed import (
@@ -273,7 +274,8 @@ def _behind() -> str:
     """The numbers behind the sentence, a paragraph each."""
     numbers = f"**The numbers behind the sentence.** {evidence()}"
     parts = [
-        *(numbers, new_seeds.in_short(), length.in_short(), recommender(), simple(), in_short()),
+        *(numbers, new_seeds.in_short(), length.in_short(), like_with_like.in_short()),
+        *(recommender(), simple(), in_short()),
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -7,6 +7,7 @@ import confirmation as new_seeds
 import cure
 import interest
 import length
+import like_with_like
 from committed import findings, panel_of
 from delayed import gap as paired
 from first import answer, evidence, recommender, signed
@@ -90,21 +91,22 @@ def _printed() -> str:
         "LSER's critics do not notice (read after the test): they value their actions at "
         f"{number(late.values('lser')[0], digits=2)} of what rewards allow, and over runs that "
         "follows what is earned by a rank correlation of "
-        f"{number(length.belief('lser').follows, digits=2)}, uniform's by "
-        f"{number(length.belief('uniform').follows, digits=2)}; "
+        f"{number(late.belief('lser').follows, digits=2)}, uniform's by "
+        f"{number(late.belief('uniform').follows, digits=2)}; "
         f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward."
     )
 
 
 def _cured() -> str:
-    """K in a sentence."""
+    """K and T in a sentence."""
     ends = [cure.runs().mean(arm) for arm in (cure.OURS, cure.TOP, cure.REFERENCE)]
     found = paired(cure.runs().of(cure.OURS), cure.runs().of(cure.REFERENCE)).mean
     return (
         "**With the cure it does** (`lser-steady`: values within what rewards allow, the newest "
         "transitions in every batch, a coin for every item; each memory gets what it can have of "
         f"it). At 90,000 sessions LSER {ends[0]:.3f}, reward order without a hash {ends[1]:.3f}, "
-        f"uniform {ends[2]:.3f}; LSER minus uniform {signed(found)}."
+        f"uniform {ends[2]:.3f}; LSER minus uniform {signed(found)}, and "
+        f"{like_with_like.sides()}."
     )
 
 

@@ -8,13 +8,11 @@ all of them have otherwise.
 
 import sys
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from committed import RESULTS, by_arm
 from delayed import Gap, gap, verdict
-from scipy.stats import spearmanr
-from scored import OUTCOMES, Scored, levels, pack_or_print, row, scored
+from scored import LAST, OUTCOMES, Scored, levels, pack_or_print, row, scored
 from standing import Arms, chance, with_holm
 
 from lser.experiments.studies import plan
@@ -23,7 +21,6 @@ from lser.report.style import interval, listing, name_of, number
 
 FILE = RESULTS / "length.jsonl.gz"
 OURS, REFERENCE, KEY = "lser", "uniform", "metric"
-LAST = 10  # points of a curve
 GOALS = "her"  # its critics value goals, not rewards
 
 
@@ -70,33 +67,9 @@ def sooner() -> Gap:
     return gap(runs().areas(OURS), runs().areas(REFERENCE))
 
 
-class Belief(NamedTuple):
-    """What the critics of an arm believe of their own actions, beside what these earn."""
-
-    excess: float
-    """Values as a share of their bound minus rewards as a share of the largest, median run."""
-    follows: float
-    """Spearman's correlation of the two over runs."""
-
-
-def belief(arm: str) -> Belief:
-    """Over the last `LAST` points. A critic that is right has an excess of 0 and follows."""
-    found = []
-    for run in runs().runs[arm].values():
-        points = [p for p in run.curve if "value_own_mean" in p][-LAST:]
-        valued = [p["value_own_mean"] / p["value_bound_high"] for p in points]
-        # the bound is that of rewards for ever, so that this is the largest reward of a step
-        largest = points[0]["value_bound_high"] * (1 - run.experiment["agent"]["discount"])
-        found.append((np.mean(valued), np.mean([p["reward_per_step"] for p in points]) / largest))
-    values, earned = np.array(found).T
-    constant = not (np.ptp(values) and np.ptp(earned))
-    follows = np.nan if constant else spearmanr(values, earned).statistic
-    return Belief(float(np.median(values - earned)), float(follows))
-
-
 def believed() -> str:
     """What critics believe, in words: read after the test, to see why runs fall."""
-    told = {arm: belief(arm) for arm in runs().runs if arm != GOALS}
+    told = {arm: runs().belief(arm) for arm in runs().runs if arm != GOALS}
     excess = listing([f"{name_of(a)} {b.excess:.2f}" for a, b in told.items()])
     follows = listing([f"{name_of(a)} {number(b.follows, digits=2)}" for a, b in told.items()])
     return (
@@ -120,7 +93,7 @@ def in_short() -> str:
         f"**At the paper's length, as printed** (S of the plan, {found.seeds} seeds from 120 on, "
         f"{standing().sessions(OURS, REFERENCE):,} sessions) the primary test "
         f"{OUTCOMES[outcome()]}, {_means((OURS, REFERENCE))}, {interval(found.mean, sign=True)}, "
-        f"{chance(found.p)}; LSER minus the others: {_compared()}."
+        f"{chance(found.p)}; LSER minus the others: {standing().told(OURS, secondary())}."
     )
 
 
@@ -142,7 +115,8 @@ def reading() -> str:
         f"{interval(found.mean, sign=True)}, {chance(found.p)} (Welch "
         f"{interval(_welch(REFERENCE), sign=True)}; a run of LSER ends above one of uniform with "
         f"probability {interval(better)}). LSER minus each other, Holm over the {len(others())}: "
-        f"{_compared()}. {_not_whole()}Shares of the possible at the end of what is complete: "
+        f"{standing().told(OURS, secondary())}. {standing().cut()}Shares of the possible at the "
+        "end of what is complete: "
         f"{levels({a: runs().share(a) for a in every if standing().whole(a)}, 2)}, the "
         f"{scale.constant.name} {scale.share(scale.constant.score):.2f}. Over training LSER minus "
         f"uniform is {interval(area.mean, sign=True)}; sessions to half and to .9 of the possible, "
@@ -162,25 +136,6 @@ def _welch(arm: str) -> Interval:
     return welch(list(ours.values()), list(theirs.values()))
 
 
-def _compared() -> str:
-    """The secondary comparisons in words; one that was cut off says where."""
-    parts = []
-    for arm, (one, p) in secondary().items():
-        short = "" if standing().whole(OURS, arm) else f", at {standing().sessions(OURS, arm):,}"
-        said = f"{verdict(one.mean, p)}, {chance(p)}{short}"
-        parts.append(f"{name_of(arm)} {interval(one.mean, sign=True)} ({said})")
-    return "; ".join(parts)
-
-
-def _not_whole() -> str:
-    """The arms that time cut off."""
-    cut = [arm for arm in runs().runs if not standing().whole(arm)]
-    if not cut:
-        return ""
-    names = listing([name_of(arm) for arm in cut])
-    return f"{names} were cut off by time and are compared where they stood. "
-
-
 def table() -> str:
     """Every arm where it stands."""
     lines = [
@@ -196,7 +151,7 @@ def table() -> str:
         if arm != OURS:
             found = standing().gap(OURS, arm, KEY).mean
             pair = [interval(found, sign=True), interval(_welch(arm), sign=True)]
-        told = (np.nan, np.nan) if arm == GOALS else belief(arm)
+        told = (np.nan, np.nan) if arm == GOALS else runs().belief(arm)
         lines.append(
             row(
                 *(name_of(arm), f"{standing().sessions(arm):,}", interval(mean_t(ends))),

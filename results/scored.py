@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from committed import SEED
 from delayed import Gap, Scores, gap, verdict
+from scipy.stats import spearmanr
 from standing import chance, with_holm
 
 from lser.experiments import records
@@ -29,7 +30,18 @@ OUTCOMES = {
     "not separated": "**is open**: LSER and uniform are not separated",
 }
 
+LAST = 10  # points of a curve that critics are read at
+
 Runs = Mapping[str, Mapping[int, records.Record]]  # by arm, by seed
+
+
+class Belief(NamedTuple):
+    """What the critics of an arm believe of their own actions, beside what these earn."""
+
+    excess: float
+    """Values as a share of their bound minus rewards as a share of the largest, median run."""
+    follows: float
+    """Spearman's correlation of the two over runs."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +179,21 @@ class Scored:
         """The deviation of values over random actions at the end, median run."""
         ends = [curve[-1].get("value_spread", np.nan) for curve in self._valued(arm)]
         return float(np.median(ends)) if ends else float("nan")
+
+    def belief(self, arm: str) -> Belief:
+        """Over the last `LAST` points. A critic that is right has an excess of 0 and follows."""
+        found = []
+        for run in self.runs[arm].values():
+            points = [p for p in run.curve if "value_own_mean" in p][-LAST:]
+            valued = [p["value_own_mean"] / p["value_bound_high"] for p in points]
+            # the bound is that of rewards for ever, so that this is the largest reward of a step
+            largest = points[0]["value_bound_high"] * (1 - run.experiment["agent"]["discount"])
+            earned = np.mean([p["reward_per_step"] for p in points]) / largest
+            found.append((np.mean(valued), earned))
+        values, rewards = np.array(found).T
+        constant = not (np.ptp(values) and np.ptp(rewards))
+        follows = np.nan if constant else spearmanr(values, rewards).statistic
+        return Belief(float(np.median(values - rewards)), float(follows))
 
     def _valued(self, arm: str) -> list[list[dict[str, float]]]:
         """The points at which a critic was looked at, of each run that has some."""

@@ -1,4 +1,4 @@
-"""C, S, K, H, J and B of plan.md on the page of results; what was not run leaves nothing."""
+"""C, S, K, T, H, J and B of plan.md on the page of results; what was not run leaves nothing."""
 
 from typing import NamedTuple, Protocol
 
@@ -6,6 +6,7 @@ import confirmation
 import cure
 import fall
 import length
+import like_with_like
 import options
 import reruns
 
@@ -41,6 +42,13 @@ SECTIONS = (
     ),
     Section("s", "At the paper's length", "length", length, "python results/planned.py FOLDER s"),
     Section("k", "The cure at the paper's length", "cure", cure, _CURE),
+    Section(
+        "t",
+        "Every memory with the cure",
+        "like_with_like",
+        like_with_like,
+        "python results/planned.py FOLDER k --arms ... --seeds 17",
+    ),
     Section("h", "LSER's options", "options", options, "python results/planned.py FOLDER h"),
     Section(
         "j",

@@ -1,17 +1,19 @@
 """Runs read where all that are compared stand: at their end, or where time cut one of them off."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from delayed import Gap, gap
+from committed import SEED
+from delayed import Gap, gap, verdict
 
 from lser.experiments.records import Record
-from lser.report.stats import holm
-from lser.report.style import listing, number
+from lser.report.stats import Interval, holm, probability_of_improvement
+from lser.report.style import interval, listing, name_of, number
 
+Name = Callable[[str], str]  # of an arm, as a reader knows it
 Scores = dict[Any, float]  # by what pairs runs: a seed, or a world and a seed
 
 
@@ -88,6 +90,28 @@ class Arms:
     def gap(self, arm: str, other: str, key: str) -> Gap:
         """The paired difference of two arms where both stand."""
         return gap(self.scores(arm, key, other), self.scores(other, key, arm))
+
+    def improvement(self, arm: str, other: str, key: str) -> Interval:
+        """The probability that a run of one arm stands above one of another, where both stand."""
+        pair = [self.scores(arm, key, other), self.scores(other, key, arm)]
+        ours, theirs = (np.array(list(scores.values())) for scores in pair)
+        return probability_of_improvement([(ours, theirs)], np.random.default_rng(SEED))
+
+    def told(self, ours: str, found: Mapping[str, tuple[Gap, float]], name: Name = name_of) -> str:
+        """One arm minus others in words; a comparison that was cut off says where."""
+        parts = []
+        for arm, (one, p) in found.items():
+            short = "" if self.whole(ours, arm) else f", at {self.sessions(ours, arm):,}"
+            said = f"{verdict(one.mean, p)}, {chance(p)}{short}"
+            parts.append(f"{name(arm)} {interval(one.mean, sign=True)} ({said})")
+        return "; ".join(parts)
+
+    def cut(self, name: Name = name_of) -> str:
+        """The arms that time cut off, in words; nothing if none was."""
+        names = listing([name(arm) for arm in self.runs if not self.whole(arm)])
+        few = sum(not self.whole(arm) for arm in self.runs) == 1
+        verbs = "was cut off by time and is" if few else "were cut off by time and are"
+        return f"{names} {verbs} compared where {'it' if few else 'they'} stood. " if names else ""
 
 
 def with_holm(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:

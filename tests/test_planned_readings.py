@@ -1,4 +1,4 @@
-"""What the scripts of C, H, J and B say of made-up runs, before and after there are any."""
+"""What the scripts of C, S, T, H, J and B say of made-up runs, before and after there are any."""
 
 import importlib
 from dataclasses import replace
@@ -15,7 +15,7 @@ from lser.report.overview import overview
 from lser.report.sorting import studies
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-NAMES = ("confirmation", "length", "options", "reruns", "fall")
+NAMES = ("confirmation", "length", "like_with_like", "options", "reruns", "fall")
 POINTS = 20
 
 
@@ -35,7 +35,8 @@ def fresh(scripts, monkeypatch, tmp_path):
     def forget():
         for name in NAMES:
             scripts[name].runs.cache_clear()
-        scripts["length"].standing.cache_clear()
+        for name in ("length", "like_with_like"):
+            scripts[name].standing.cache_clear()
 
     for name in NAMES:
         monkeypatch.setattr(scripts[name], "FILE", tmp_path / f"{name}.jsonl.gz")
@@ -165,11 +166,39 @@ def test_s_compares_what_was_cut_off_where_it_stood(fresh):
     for arm in ("lser", "uniform"):  # values are .9 of the bound, rewards ten times the metric
         curves = [made.curve[-script.LAST :] for made in script.runs().runs[arm].values()]
         earned = [np.mean([p["metric"] for p in curve]) for curve in curves]
-        assert script.belief(arm).excess == pytest.approx(0.9 - np.median(earned))
+        assert script.runs().belief(arm).excess == pytest.approx(0.9 - np.median(earned))
     assert script.secondary()["reward-top"][0].seeds == 10
     assert script.primary().seeds == 20
     assert script.in_short()
     assert script.table().count("\n") == 9
+
+
+def test_t_compares_with_k_and_with_what_s_has_as_printed(fresh):
+    cells = fresh["cells"]
+    printed = [run(one, 0.5, peak=0.9) for one in cells.chosen("s", cells.Choice())]
+    pack(fresh["length"], printed)
+    levels = {"aer with the cure": 0.965, "per with the cure": 0.6, "her with the cure": 0.3}
+    chosen = cells.chosen("k", cells.Choice(arms=list(levels), seeds=17))
+    made = [
+        run(one, level, status="stopped", share=0.5) if "per" in one.label else run(one, level)
+        for one in chosen
+        for level in (levels[one.label],)
+    ]
+    for one in made:
+        for line in (*one.curve, one.final):
+            line["learning_metric"] = 0.5
+    pack(fresh["like_with_like"], made)
+    script = fresh["like_with_like"]
+    assert list(script.primary()) == ["per with the cure", "aer with the cure", "her with the cure"]
+    assert {one.seeds for one, _ in script.primary().values()} == {17}
+    told = script.reading()
+    assert "34 of 51 runs complete" in told
+    assert "PER was cut off by time and is compared where it stood" in told
+    assert "HER 0 of 17 (as printed 10 of 10)" in told  # fell
+    assert script.sides().startswith("it ends above PER (+0.3")
+    assert "at 45,000) and HER (" in script.sides()
+    assert "not separated from it: AER (" in script.sides()
+    assert script.table().count("\n") == 1 + 3 + 3  # K's arms are there
 
 
 def test_the_way_of_a_run_that_leaves_a_plateau(scripts):

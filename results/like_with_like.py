@@ -1,0 +1,165 @@
+"""The other memories with the cure at the paper's length: the figures of T in plan.md.
+
+``python results/planned.py FOLDER k --arms ...`` makes the runs, ``python
+results/like_with_like.py pack FOLDER`` writes ``cure_others.jsonl.gz``; without arguments it prints
+every figure from there and from K's runs. Two arms are compared at the end where all their runs
+have reached it, and at the last point of the curve that all of them have otherwise.
+"""
+
+import sys
+from functools import cache
+
+import cure
+import length
+import numpy as np
+from committed import RESULTS, by_arm
+from cure import CURED, LOW, OURS
+from delayed import Gap, verdict
+from scored import LAST, Scored, pack_or_print, row, scored
+from standing import Arms, with_holm
+
+from lser.report.stats import iqm, mean_t
+from lser.report.style import interval, listing, name_of, number
+
+FILE, KEY, EARNED = RESULTS / "cure_others.jsonl.gz", "metric", "learning_metric"
+GOALS = f"her{CURED}"  # its critics value goals, not rewards
+ORDER = tuple(f"{memory}{CURED}" for memory in ("per", "der", "aer", "ser", "her", "shuffled-code"))
+
+
+def known() -> bool:
+    """Whether it has been run."""
+    return FILE.is_file()
+
+
+@cache
+def runs() -> Scored:
+    """T's runs by arm."""
+    found = by_arm(FILE)
+    return scored({arm: found[arm] for arm in ORDER if arm in found})
+
+
+@cache
+def standing() -> Arms:
+    """K's and T's runs, to be compared where two arms stand."""
+    return Arms({**cure.runs().runs, **runs().runs})
+
+
+def primary() -> dict[str, tuple[Gap, float]]:
+    """LSER minus each other memory of T, all with the cure, with Holm's p."""
+    return with_holm({arm: standing().gap(OURS, arm, KEY) for arm in runs().runs})
+
+
+def plain(arm: str) -> str:
+    """The memory of an arm, as a reader knows it."""
+    return name_of(arm.removesuffix(CURED))
+
+
+def reading() -> str:
+    """What T says in words; nothing before it has been run."""
+    if not known():
+        return ""
+    arms, every = list(runs().runs), _ordered()
+    better = "; ".join(f"{plain(a)} {interval(standing().improvement(OURS, a, KEY))}" for a in arms)
+    ends = [f"{plain(a)} {standing().mean(a, KEY):.3f}" for a in every if standing().whole(a)]
+    return (
+        "**The other memories with the cure at the paper's length** (T of the plan; VirtualTaobao, "
+        f"90,000 sessions, {min(len(runs().runs[arm]) for arm in arms)} of K's seeds, "
+        f"{runs().whole()}). LSER minus each, all with the cure, Holm over the {len(arms)}: "
+        f"{standing().told(OURS, primary(), plain)}. {standing().cut(plain)}Final CTR of what is "
+        f"complete, K's arms among them: {listing(ends)}. A run of LSER ends above one of the "
+        f"other memory with probability: {better}. Runs that end more than a tenth of the possible "
+        f"below their best: {listing([_fell(arm) for arm in every])}. {believed()}"
+    )
+
+
+def in_short() -> str:
+    """The tests in a sentence for the first screens; nothing before T has been run."""
+    if not known():
+        return ""
+    seeds = min(len(of) for of in runs().runs.values())
+    return (
+        f"**Like with like** (T of the plan, {seeds} seeds): LSER minus each other memory, all "
+        f"with the cure, after Holm: {standing().told(OURS, primary(), plain)}."
+    )
+
+
+def sides() -> str:
+    """The same by their verdict, for the front page; an error where LSER ends below one."""
+    found: dict[str, list[str]] = {}
+    for arm, (one, p) in primary().items():
+        short = "" if standing().whole(OURS, arm) else f", at {standing().sessions(OURS, arm):,}"
+        said = f"{plain(arm)} ({interval(one.mean, sign=True)}{short})"
+        found.setdefault(verdict(one.mean, p), []).append(said)
+    if "below" in found or "above" not in found:
+        raise ValueError("the records no longer say that LSER with the cure ends above others")
+    open_ = found.get("not separated", [])
+    left = f"; not separated from it: {listing(open_)}" if open_ else ""
+    return f"it ends above {listing(found['above'])} with the cure{left}"
+
+
+def believed() -> str:
+    """What the critics of T's arms believe, as S read it; K's runs recorded no values."""
+    found = {plain(arm): runs().belief(arm) for arm in runs().runs if arm != GOALS}
+    excess = listing([f"{name} {one.excess:.2f}" for name, one in found.items()])
+    follows = listing([f"{name} {number(one.follows, digits=2)}" for name, one in found.items()])
+    return (
+        f"Values as a share of their bound minus rewards as a share of the largest, last {LAST} "
+        f"points, median run: {excess}; over runs values follow what is earned (Spearman) by "
+        f"{follows} (HER's are of goals; K's runs recorded none)."
+    )
+
+
+def _ordered() -> list[str]:
+    """Every arm with the cure, the best first."""
+    return sorted(standing().runs, key=lambda arm: -standing().mean(arm, KEY))
+
+
+def _scored(arm: str) -> Scored:
+    """The study of an arm alone, read at its own end."""
+    return Scored({arm: standing().runs[arm]})
+
+
+def _fell(arm: str) -> str:
+    """How many runs of an arm fell, beside those as printed that S has of the same memory."""
+    here, memory = _scored(arm).fallen(arm), arm.removesuffix(CURED)
+    said = f"{plain(arm)} {sum(here.values())} of {len(here)}"
+    if memory not in length.runs().runs:
+        return said
+    printed = length.runs().fallen(memory)
+    return f"{said} (as printed {sum(printed.values())} of {len(printed)})"
+
+
+def table() -> str:
+    """Every arm where it stands, with the share of the possible as printed (S) beside it."""
+    lines = [
+        "| with the cure | sessions | CTR [95 %] | interquartile mean | lowest run | share of the "
+        f"possible | as printed | reward per step | while learning | below {LOW:g} | LSER minus it "
+        "[95 %] | over training | seeds |",
+        "|" + "---|" * 13,
+    ]
+    for arm in _ordered():
+        ends, memory = list(standing().scores(arm, KEY).values()), arm.removesuffix(CURED)
+        own, printed = _scored(arm), length.standing()
+        before = printed.mean(memory, KEY) if memory in printed and printed.whole(memory) else None
+        share = "" if before is None else f"{own.scale.share(before):.2f}"
+        gap = "" if arm == OURS else interval(standing().gap(OURS, arm, KEY).mean, sign=True)
+        lines.append(
+            row(
+                *(plain(arm), f"{standing().sessions(arm):,}", interval(mean_t(ends))),
+                *(f"{iqm(ends):.3f}", f"{min(ends):.3f}"),
+                *(f"{own.scale.share(float(np.mean(ends))):.2f}", share),
+                *(f"{standing().mean(arm, key):.3f}" for key in ("reward_per_step", EARNED)),
+                *(str(sum(end < LOW for end in ends)), gap, f"{own.area(arm):.3f}"),
+                str(len(ends)),
+            )
+        )
+    return "\n".join(lines)
+
+
+def block() -> str:
+    """The words and the table."""
+    return f"{reading()}\n\n{table()}" if known() else ""
+
+
+if __name__ == "__main__":
+    pack_or_print(sys.argv[1:], "cure", FILE, block)
