@@ -17,8 +17,9 @@ from lser.experiments.presets import preset
 from lser.experiments.run import Run
 from lser.experiments.study import job_for
 from lser.fleet.map import Fleets, groups
-from lser.fleet.run import Fleet, mustered
+from lser.fleet.run import Fleet, alternate, mustered
 from lser.fleet.seat import Seat
+from lser.fleet.squad import All
 from waiting import until
 
 MEMORIES = ("lser", "per", "uniform", "aer", "der", "ser")
@@ -155,6 +156,39 @@ def test_memories_that_wait_have_crews_by_their_number_and_cost(tmp_path):
     assert crews(4, 12, 8, apart=False) == [(16, 8, False)]
     assert crews(4, 0, 8) == [(4, 8, False)]
     assert crews(0, 4, 8) == [(4, 8, False)]
+
+
+def test_the_squad_that_cannot_wait_comes_between_any_two_others():
+    went = []
+
+    def course(name, steps):
+        for _ in range(steps):
+            went.append(name)
+            yield None
+
+    alternate([course("first", 4), course("second", 3), course("third", 3)])
+    assert went[:4] == ["first", "second", "first", "third"]
+    assert sorted(went) == ["first"] * 4 + ["second"] * 3 + ["third"] * 3
+
+
+def test_courses_go_on_when_all_that_they_wait_for_is_there():
+    asked = []
+
+    class Part:
+        def __init__(self, after):
+            self.after = after
+
+        def ready(self):
+            asked.append(self)
+            return len(asked) > self.after
+
+    def course(parts):
+        yield All(parts)
+        yield None
+        assert all(part.ready() for part in parts)
+
+    alternate([course([Part(3), Part(9)]), course([Part(0)]), course([])])
+    assert len(asked) > 9
 
 
 @pytest.mark.slow

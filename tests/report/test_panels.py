@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import synthetic
 
+from lser.experiments.experiment import to_json
+from lser.experiments.presets import preset
 from lser.experiments.records import Record, damaged
 from lser.report.panels import rng_for
 from lser.report.sorting import studies
@@ -24,6 +27,20 @@ def test_runs_become_studies_panels_and_arms() -> None:
     ]  # fmt: skip
     assert panels[0].reference is panels[0].arms[-1]
     assert list(panels[0].arms[0].scores) == [0, 1]
+
+
+def test_a_record_from_before_a_setting_stands_with_those_that_have_its_default() -> None:
+    run = synthetic.comparison(1)[0]
+    newer = to_json(replace(preset("virtual-taobao", "uniform"), study="comparison"))
+    older = {**copy.deepcopy(newer), "memory": {"name": "lser"}}
+    del older["feeders"], older["agent"]["weight_noise"]
+
+    def panels(**changes: Any) -> int:
+        runs = [replace(run, experiment=one) for one in (older, {**newer, **changes})]
+        return len(studies(runs)[0].panels)
+
+    assert panels() == 1
+    assert panels(feeders=2) == 2
 
 
 def test_studies_split_panels_by_what_they_vary() -> None:
