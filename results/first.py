@@ -33,7 +33,7 @@ from lser.cli.demo import EARNS, ENDS
 from lser.report.claims import claims_table
 from lser.report.overview import in_one_sentence, overview
 from lser.report.stats import Interval
-from lser.report.style import interval, name_of, number
+from lser.report.style import interval, listing, name_of, number
 
 COMPARED = (
     ("virtual-taobao", "15,000 sessions"),
@@ -67,10 +67,17 @@ def answer() -> str:
     watched = WATCHED[interest_watch.outcome() if interest_watch.there() else ""]
     return (
         f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (lser-steady) "
-        "it does at that length too. Locality itself adds little, where it can be told at all; on "
+        f"it does at that length too{_ahead()}. Locality itself adds little, where it can be told "
+        "at all; on "
         f"interest evolution paid by watch time{watched}, and where effects are delayed, LSER does "
         "harm."
     )
+
+
+def _ahead() -> str:
+    """The memories that LSER ends above at the paper's length with the cure, beside uniform."""
+    whole = like_with_like.beaten() if like_with_like.known() else []
+    return f", ahead of {listing(['uniform', *whole])} with the same cure" if whole else ""
 
 
 def _at_length() -> str:

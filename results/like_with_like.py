@@ -83,6 +83,15 @@ def in_short() -> str:
     )
 
 
+def beaten() -> list[str]:
+    """The memories that LSER ends above after Holm, of those that are complete."""
+    return [
+        plain(arm)
+        for arm, (one, p) in primary().items()
+        if verdict(one.mean, p) == "above" and standing().whole(OURS, arm)
+    ]
+
+
 def sides() -> str:
     """The same by their verdict, for the front page; an error where LSER ends below one."""
     found: dict[str, list[str]] = {}

@@ -11,6 +11,7 @@ import interest as drifting
 import interest_watch
 import lead
 import length
+import like_with_like
 import numpy as np
 import offers
 import options
@@ -47,6 +48,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         length.reading(),
         cure.reading(),
+        like_with_like.reading(),
         fall.reading(),
         paper_regime.reading(),
         regime_bounded.reading(),
