@@ -75,9 +75,12 @@ def answer() -> str:
 
 
 def _ahead() -> str:
-    """The memories that LSER ends above at the paper's length with the cure, beside uniform."""
-    whole = like_with_like.beaten() if like_with_like.known() else []
-    return f", ahead of {listing(['uniform', *whole])} with the same cure" if whole else ""
+    """What LSER with the cure ends above at the paper's length, and what it does not."""
+    if not like_with_like.known():
+        return ""
+    whole = like_with_like.beaten()
+    open_ = [name_of("reward-top"), *like_with_like.level()]  # `evidence` holds the first to it
+    return f", ahead of {listing(['uniform', *whole])}, level with {listing(open_)}"
 
 
 def _at_length() -> str:

@@ -105,8 +105,9 @@ def _cured() -> str:
         "**With the cure it does** (`lser-steady`: values within what rewards allow, the newest "
         "transitions in every batch, a coin for every item; each memory gets what it can have of "
         f"it). At 90,000 sessions LSER {ends[0]:.3f}, reward order without a hash {ends[1]:.3f}, "
-        f"uniform {ends[2]:.3f}; LSER minus uniform {signed(found)}, and "
-        f"{like_with_like.sides()}."
+        f"uniform {ends[2]:.3f}; LSER minus uniform {signed(found)}; "
+        f"{like_with_like.sides()}. The cure was made for "
+        f"LSER's falls; without and with it (other seeds, no test): {like_with_like.both_ways()}."
     )
 
 

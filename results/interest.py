@@ -28,7 +28,7 @@ SEEDS, FIRST = 20, 100
 FILE = RESULTS / "interest.jsonl.gz"
 OURS, REFERENCE = "lser", "uniform"
 MEMORIES = (OURS, REFERENCE, "reward-top", "per", "aer", "her-balanced", "lser that keeps the best")
-TOP = MEMORIES[2]
+TOP, KEEPS = MEMORIES[2], MEMORIES[-1]
 BANDITS = ("ridge", "ridge-thompson")  # beside them
 STAGES = (MEMORIES[:2], BANDITS, *((arm,) for arm in MEMORIES[2:]))
 
@@ -150,6 +150,11 @@ def reading() -> str:
         rest += (
             f" LSER minus {name_of(TOP)}, which was not planned, is "
             f"{interval(apart, sign=True)}{fails}."
+        )
+    if KEEPS in runs() and quality(KEEPS) == quality(OURS):
+        rest += (
+            " The memory does not fill in these sessions, so LSER that keeps the best makes the "
+            "very runs of LSER that forgets by age."
         )
     ends = [(arm, float(np.mean(list(quality(arm).values())))) for arm in BANDITS if arm in runs()]
     bandits = listing([f"{name_of(arm)} {known.share(score):.2f}" for arm, score in ends])

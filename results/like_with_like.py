@@ -63,47 +63,90 @@ def reading() -> str:
     ends = [f"{plain(a)} {standing().mean(a, KEY):.3f}" for a in every if standing().whole(a)]
     return (
         "**The other memories with the cure at the paper's length** (T of the plan; VirtualTaobao, "
-        f"90,000 sessions, {min(len(runs().runs[arm]) for arm in arms)} of K's seeds, "
-        f"{runs().whole()}). LSER minus each, all with the cure, Holm over the {len(arms)}: "
-        f"{standing().told(OURS, primary(), plain)}. {standing().cut(plain)}Final CTR of what is "
-        f"complete, K's arms among them: {listing(ends)}. A run of LSER ends above one of the "
-        f"other memory with probability: {better}. Runs that end more than a tenth of the possible "
-        f"below their best: {listing([_fell(arm) for arm in every])}. {believed()}"
+        f"90,000 sessions, {_seeds()} of K's seeds, {runs().whole()}). LSER minus each, all with "
+        f"what they can have of the cure, Holm over the {len(arms)}: "
+        f"{standing().told(OURS, primary(), plain)}. {standing().cut(plain)}{_not_run()}Final CTR "
+        f"of what is complete, K's arms among them with twenty seeds: {listing(ends)}; LSER on "
+        f"T's seeds {_on_these():.3f}. Without and with the cure (S: other seeds, no test): "
+        f"{both_ways()}. A run of LSER ends above one of the other memory with probability: "
+        f"{better}. Runs that end more than a tenth of the possible below their "
+        f"best: {listing([_fell(arm) for arm in every])}. {believed()}"
     )
+
+
+def _seeds() -> int:
+    return min(len(of) for of in runs().runs.values())
+
+
+def _on_these() -> float:
+    """LSER's final CTR on the seeds that T has."""
+    seeds = set.intersection(*(set(of) for of in runs().runs.values()))
+    return float(np.mean([x for at, x in standing().scores(OURS, KEY).items() if at in seeds]))
+
+
+def _not_run() -> str:
+    left = [plain(arm) for arm in ORDER if arm not in runs().runs]
+    return f"Not run: {listing(left)}. " if left else ""
+
+
+def both_ways() -> str:
+    """Memories without and with the cure, which S has on other seeds, LSER's own left out."""
+    found = {arm: _printed(arm) for arm in _ordered() if arm != OURS and standing().whole(arm)}
+    return listing(
+        [
+            f"{plain(arm)} {printed:.3f} and {standing().mean(arm, KEY):.3f}"
+            for arm, printed in found.items()
+            if printed is not None
+        ]
+    )
+
+
+def _printed(arm: str) -> float | None:
+    """The final CTR of the same memory in S, where it is complete."""
+    memory, arms = arm.removesuffix(CURED), length.standing()
+    return arms.mean(memory, KEY) if memory in arms and arms.whole(memory) else None
 
 
 def in_short() -> str:
     """The tests in a sentence for the first screens; nothing before T has been run."""
     if not known():
         return ""
-    seeds = min(len(of) for of in runs().runs.values())
     return (
-        f"**Like with like** (T of the plan, {seeds} seeds): LSER minus each other memory, all "
-        f"with the cure, after Holm: {standing().told(OURS, primary(), plain)}."
+        f"**Like with like** (T of the plan, {_seeds()} seeds): LSER minus each other memory, all "
+        "with what they can have of the cure, after Holm: "
+        f"{standing().told(OURS, primary(), plain)}. {standing().cut(plain)}{_not_run()}"
     )
 
 
 def beaten() -> list[str]:
     """The memories that LSER ends above after Holm, of those that are complete."""
-    return [
-        plain(arm)
-        for arm, (one, p) in primary().items()
-        if verdict(one.mean, p) == "above" and standing().whole(OURS, arm)
-    ]
+    return _complete("above")
+
+
+def level() -> list[str]:
+    """Those that are not separated from it."""
+    return _complete("not separated")
+
+
+def _complete(said: str) -> list[str]:
+    found = {arm: verdict(one.mean, p) for arm, (one, p) in primary().items()}
+    return [plain(arm) for arm, v in found.items() if v == said and standing().whole(OURS, arm)]
 
 
 def sides() -> str:
     """The same by their verdict, for the front page; an error where LSER ends below one."""
     found: dict[str, list[str]] = {}
     for arm, (one, p) in primary().items():
-        short = "" if standing().whole(OURS, arm) else f", at {standing().sessions(OURS, arm):,}"
+        short = ""
+        if not standing().whole(OURS, arm):
+            short = f" at {standing().sessions(OURS, arm):,} sessions, where time cut it off"
         said = f"{plain(arm)} ({interval(one.mean, sign=True)}{short})"
         found.setdefault(verdict(one.mean, p), []).append(said)
     if "below" in found or "above" not in found:
-        raise ValueError("the records no longer say that LSER with the cure ends above others")
+        raise ValueError("the records no longer say that LSER with the cure stands above others")
     open_ = found.get("not separated", [])
-    left = f"; not separated from it: {listing(open_)}" if open_ else ""
-    return f"it ends above {listing(found['above'])} with the cure{left}"
+    left = f"; not separated: {listing(open_)}" if open_ else ""
+    return f"on {_seeds()} of these seeds it stands above {listing(found['above'])}{left}"
 
 
 def believed() -> str:
@@ -147,9 +190,8 @@ def table() -> str:
         "|" + "---|" * 13,
     ]
     for arm in _ordered():
-        ends, memory = list(standing().scores(arm, KEY).values()), arm.removesuffix(CURED)
-        own, printed = _scored(arm), length.standing()
-        before = printed.mean(memory, KEY) if memory in printed and printed.whole(memory) else None
+        ends = list(standing().scores(arm, KEY).values())
+        own, before = _scored(arm), _printed(arm)
         share = "" if before is None else f"{own.scale.share(before):.2f}"
         gap = "" if arm == OURS else interval(standing().gap(OURS, arm, KEY).mean, sign=True)
         lines.append(

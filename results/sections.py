@@ -44,7 +44,7 @@ SECTIONS = (
     Section("k", "The cure at the paper's length", "cure", cure, _CURE),
     Section(
         "t",
-        "Every memory with the cure",
+        "The other memories with the cure",
         "like_with_like",
         like_with_like,
         "python results/planned.py FOLDER k --arms ... --seeds 17",

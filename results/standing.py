@@ -108,10 +108,16 @@ class Arms:
 
     def cut(self, name: Name = name_of) -> str:
         """The arms that time cut off, in words; nothing if none was."""
-        names = listing([name(arm) for arm in self.runs if not self.whole(arm)])
-        few = sum(not self.whole(arm) for arm in self.runs) == 1
-        verbs = "was cut off by time and is" if few else "were cut off by time and are"
-        return f"{names} {verbs} compared where {'it' if few else 'they'} stood. " if names else ""
+        arms = [arm for arm in self.runs if not self.whole(arm)]
+        if not arms:
+            return ""
+        told = next(iter(self.runs[arms[0]].values())).experiment
+        verbs = ("was", "is", "it") if len(arms) == 1 else ("were", "are", "they")
+        return (
+            f"{listing([name(arm) for arm in arms])} {verbs[0]} cut off by time and {verbs[1]} "
+            f"compared where {verbs[2]} stood, by evaluations of {told['evaluate_sessions']:,} "
+            f"sessions a run, not {told['final_sessions']:,}. "
+        )
 
 
 def with_holm(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:

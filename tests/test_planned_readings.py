@@ -195,9 +195,12 @@ def test_t_compares_with_k_and_with_what_s_has_as_printed(fresh):
     assert "34 of 51 runs complete" in told
     assert "PER was cut off by time and is compared where it stood" in told
     assert "HER 0 of 17 (as printed 10 of 10)" in told  # fell
-    assert script.sides().startswith("it ends above PER (+0.3")
-    assert "at 45,000) and HER (" in script.sides()
-    assert "not separated from it: AER (" in script.sides()
+    assert "Not run: DER, SER and shuffled-code. " in told
+    assert "HER 0.500 and 0.3" in told  # without the cure and with it
+    assert script.sides().startswith("on 17 of these seeds it stands above PER (+0.3")
+    assert "at 45,000 sessions, where time cut it off) and HER (" in script.sides()
+    assert "; not separated: AER (" in script.sides()
+    assert (script.beaten(), script.level()) == (["HER"], ["AER"])
     assert script.table().count("\n") == 1 + 3 + 3  # K's arms are there
 
 

@@ -151,6 +151,8 @@ def test_memories_that_wait_have_crews_by_their_number_and_cost(tmp_path):
     assert crews(4, 12, 8) == [(4, 4, True), (12, 4, False)]  # three times a share
     assert crews(1, 15, 4) == [(1, 1, True), (15, 3, False)]
     assert crews(27, 93, 15) == [(27, 7, True), (93, 8, False)]  # and no process without a core
+    assert crews(4, 12, 15) == [(4, 4, True), (12, 11, False)]  # nor a crew without a run
+    assert crews(1, 1, 8) == [(1, 1, True), (1, 1, False)]
     assert crews(1, 1, 1) == [(1, 1, True), (1, 1, False)]  # a crew more than asked for
     assert crews(1, 1, 0) == [(1, 0, True), (1, 0, False)]
     assert crews(4, 12, 8, apart=False) == [(16, 8, False)]

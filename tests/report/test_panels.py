@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import synthetic
 
+import lser
 from lser.experiments.experiment import to_json
 from lser.experiments.presets import preset
-from lser.experiments.records import Record, damaged
+from lser.experiments.records import Record, damaged, find
 from lser.report.panels import rng_for
 from lser.report.sorting import studies
 
@@ -41,6 +42,18 @@ def test_a_record_from_before_a_setting_stands_with_those_that_have_its_default(
 
     assert panels() == 1
     assert panels(feeders=2) == 2
+    older["batch_size_of_mine"] = older.pop("batch_size")  # somebody else's record
+    assert panels() == 2
+
+
+def test_variants_of_a_memory_that_only_a_name_tells_apart_are_never_pooled(tmp_path: Path) -> None:
+    settings = {"batch_size": 128, "sessions": 10}
+    for seed, memory in enumerate(("lser", "lser-p", "lser-steady", "mine_not_there:Memory")):
+        place = {"simulator": "bazaar", "memory": memory, "agent": "ddpg", "study": "comparison"}
+        with lser.record(tmp_path / str(seed), seed=seed, settings=settings, **place) as run:
+            run.point(sessions=10, metric=0.5)
+    (study,) = studies(find(tmp_path))
+    assert [len(arm.runs) for panel in study.panels for arm in panel.arms] == [1] * 4
 
 
 def test_studies_split_panels_by_what_they_vary() -> None:

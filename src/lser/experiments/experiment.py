@@ -4,6 +4,7 @@ Its simulator, memory and agent are the `Params` of their classes, found through
 """
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Generic, Literal, get_args
@@ -113,6 +114,25 @@ def from_json(plain: dict[str, Any]) -> Experiment:
         values[part] = _filled(kind, settings)
     experiment: Experiment = _filled(Experiment, values)
     return experiment
+
+
+def completed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """`to_json`'s data, with settings that it is too old to have at their defaults.
+
+    What somebody else wrote stays as it is: parts that are not of this library, for which nothing
+    is imported, parts without settings or with others, and all of a record without a batch size.
+    """
+    found = dict(plain)
+    if "batch_size" not in plain:
+        return found
+    for part, catalogue in PARTS.items():
+        named = plain.get(part)
+        if isinstance(named, Mapping) and len(named) > 1 and named.get("name") in catalogue.own:
+            defaults = dataclasses.asdict(catalogue[named["name"]].params())
+            if named.keys() <= {"name", *defaults}:
+                found[part] = {**defaults, **named}
+    newer = {f.name: f.default for f in dataclasses.fields(Experiment) if f.name not in plain}
+    return found | {name: v for name, v in newer.items() if v is not dataclasses.MISSING}
 
 
 def settings_of(experiment: Experiment) -> dict[str, Any]:

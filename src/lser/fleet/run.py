@@ -115,22 +115,25 @@ def mustered(jobs: Sequence[Job], workers: int, *, apart: bool) -> list[Muster]:
         squads.setdefault(kind, []).append(jobs[at])
     if len(squads) == 1:
         return [Muster(some, workers) for some in squads.values()]
-    crews = apportioned(workers, [len(s) * (WAITING if k[0] else 1) for k, s in squads.items()])
+    costs = [WAITING if kind[0] else 1.0 for kind in squads]
+    crews = apportioned(workers, [len(some) for some in squads.values()], costs)
     return [
         Muster(some, few, urgent=kind[0])
         for (kind, some), few in zip(squads.items(), crews, strict=True)
     ]
 
 
-def apportioned(workers: int, loads: Sequence[float]) -> list[int]:
-    """Crews for each load, one at least if there are any, the next where crews have most to do.
+def apportioned(workers: int, runs: Sequence[int], costs: Sequence[float]) -> list[int]:
+    """Crews for so many runs each, one at least, the next where a crew has most to do.
 
-    There are no more of them than `workers`, if that is one for each: crews go in lockstep, and
-    all would wait for one that has no core.
+    There are no more of them than `workers`, but for the one that each must have: crews go in
+    lockstep, and all would wait for one that has no core.
     """
-    found = [min(workers, 1)] * len(loads)
-    while 0 < sum(found) < workers:
-        found[max(range(len(loads)), key=lambda at: loads[at] / found[at])] += 1
+    found = [min(workers, 1)] * len(runs)
+    for _ in range(workers - len(runs)):
+        growing = [at for at in range(len(runs)) if found[at] < runs[at]]
+        if growing:
+            found[max(growing, key=lambda at: costs[at] * runs[at] / found[at])] += 1
     return found
 
 

@@ -8,11 +8,10 @@ what sets it apart.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from lser.experiments.experiment import from_json, to_json
+from lser.experiments.experiment import completed
 from lser.experiments.records import Record, ordered
 from lser.experiments.studies import StudySpec, order_of, spec_for
 from lser.report.naming import clean, natural, slug, unique
@@ -108,10 +107,8 @@ def _compared(spec: StudySpec, record: Record) -> dict[str, Any]:
 
 def _settings(record: Record) -> dict[str, Any]:
     """Every setting by its path; one that is newer than the record has its default."""
-    experiment = record.experiment
-    with suppress(ValueError, TypeError):  # of a part that is not known here: as it is written
-        experiment = to_json(from_json(experiment))
-    return {p: v for p, v in flat(experiment).items() if not _within(p, _NOT_SETTINGS)}
+    settings = flat(completed(record.experiment))
+    return {path: v for path, v in settings.items() if not _within(path, _NOT_SETTINGS)}
 
 
 def _within(path: str, branches: Sequence[str]) -> bool:
