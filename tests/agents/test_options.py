@@ -9,6 +9,8 @@ import torch
 from agent_references import critic_twin, random_batch
 
 from lser.agents import DDPG, SAC, TD3
+from lser.agents.params import DDPGParams
+from lser.agents.value_bounds import ValueBounds
 from lser.catalogue import AGENTS
 
 LOW, HIGH = np.array([-1.0, 0.0, -3.0]), np.array([1.0, 2.0, -1.0])
@@ -48,6 +50,24 @@ def test_rewards_bound_the_values(rewards: Any, discount: float, expected: Any) 
     assert agent.learner.bounds.limits() == (-np.inf, np.inf)  # nothing seen yet
     agent.learner.bounds.see(0, np.array(rewards, np.float32))
     assert agent.learner.bounds.limits() == pytest.approx(expected)
+
+
+def test_bounds_of_many_agents_at_once_are_those_of_each_alone() -> None:
+    kinds = [{"value_bound": "auto"}, {"value_bound": (-1.0, 2.0)}, {}, {"value_bound": "auto"}]
+    params = [DDPGParams(discount=0.5 + 0.1 * n, **kind) for n, kind in enumerate(kinds)]
+    together, alone = ValueBounds(params), ValueBounds(params)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        who = rng.random(len(params)) < 0.5
+        rewards = rng.normal(0, 3, (len(params), 8)).astype(np.float32)
+        together.see_all(who, rewards)
+        for slot in np.flatnonzero(who):
+            alone.see(slot, rewards[slot])
+        assert (together.seen == alone.seen).all()
+        limits = [alone.limits(slot) for slot in range(len(params))]
+        assert (limits == together.all_limits().T).all()
+    together.seen[0] = -7.0, 9.0  # as loading a learner does
+    assert together.all_limits()[:, 0].tolist() == [-14.0, 18.0]
 
 
 def test_automatic_bounds_follow_the_rewards_seen_and_are_saved() -> None:

@@ -158,7 +158,7 @@ class ActorCritic:
 
     def _learn_on_device(self, host: HostBatches, data: Minibatch) -> Learned:
         learner = self.learner
-        plan = learner.plan(np.ones(1, np.bool_), host.rewards, host.numbers)
+        plan = learner.plan(np.ones(1, np.bool_), host.all_rewards, host.numbers)
         buffer = host.buffer.to(self.device)
         learner.set_control(plan_numbers(host.shape, buffer))
         data = minibatch(host.shape, buffer)

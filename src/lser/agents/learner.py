@@ -6,7 +6,7 @@ stack. A subclass adds `_target` and `_improve`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -152,18 +152,17 @@ class Learner(ABC):
 
     # --- the host's part of an update -------------------------------------------------------
 
-    def plan(self, active: Bool, rewards: Callable[[int], Float32], numbers: Float32) -> Plan:
+    def plan(self, active: Bool, rewards: Float32, numbers: Float32) -> Plan:
         """Count an update of the agents in `active` (G,) and write its `numbers` (names, G).
 
-        `rewards` gives those of one agent's batch, (b,).
+        `rewards` are those of all agents' batches, (G, b).
         """
         self.updates += active
         due = (self.updates % self._every == 0) & active
-        for slot in map(int, np.flatnonzero(active & self.bounds.automatic | due)):
-            self.bounds.see(slot, rewards(slot))
+        self.bounds.see_all(active & self.bounds.automatic | due, rewards)
         moving = active & (self.updates % self._delay == 0)
         if self.bounds.given:
-            self._limits = np.array([self.bounds.limits(slot) for slot in range(len(active))]).T
+            self._limits = self.bounds.all_limits()
         who, critic, actor, limits = numbers[:2], numbers[2:4], numbers[4:6], numbers[6:8]
         who[:], limits[:] = (active, moving), self._limits
         self.critic_adam.plan(active, critic)

@@ -122,3 +122,8 @@ class HostBatches:
         """The rewards of one agent's batch, (b,)."""
         rewards: Float32 = self._reward[slot]
         return rewards
+
+    @property
+    def all_rewards(self) -> Float32:
+        """The rewards of every agent's batch, (G, b)."""
+        return self._reward

@@ -1,7 +1,6 @@
 """Soft actor-critic (Haarnoja et al., 2018) with an automatic temperature."""
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -66,7 +65,7 @@ class SACLearner(Learner):
         self._followers = self.targets[..., critics]
         self._followed = self.parameters[..., critics]
 
-    def plan(self, active: Bool, rewards: Callable[[int], Float32], numbers: Float32) -> Plan:
+    def plan(self, active: Bool, rewards: Float32, numbers: Float32) -> Plan:
         """As every learner's, and the temperature's numbers behind them."""
         self.temperature_adam.plan(active, numbers[len(Learner.numbers) :])
         return super().plan(active, rewards, numbers)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lser.agents.params import ActorCriticParams
-from lser.types import Float32
+from lser.types import Bool, Float32, Float64
 
 
 class ValueBounds:
@@ -17,12 +17,20 @@ class ValueBounds:
         self.automatic = np.array([p.value_bound == "auto" for p in params])
         # (G, 2) the lowest and the highest so far
         self.seen: Float32 = np.array([[np.inf, -np.inf]] * len(self._params), np.float32)
+        self._told = np.full_like(self.seen, np.nan)  # what the limits below were found from
+        self._limits: Float64 = np.empty((2, 0))
 
     def see(self, slot: int, rewards: Float32) -> None:
         """Widen the range of rewards seen by one agent."""
         found = self.seen[slot]
         found[0] = min(found[0], rewards.min())
         found[1] = max(found[1], rewards.max())
+
+    def see_all(self, who: Bool, rewards: Float32) -> None:
+        """The same for the agents in `who` (G,), whose batches have these `rewards` (G, b)."""
+        if who.any():
+            np.minimum(self.seen[:, 0], rewards.min(1), out=self.seen[:, 0], where=who)
+            np.maximum(self.seen[:, 1], rewards.max(1), out=self.seen[:, 1], where=who)
 
     def allowed(self, slot: int = 0) -> tuple[float, float]:
         """The lowest and highest value that rewards like those seen so far can add up to."""
@@ -42,3 +50,10 @@ class ValueBounds:
             return -np.inf, np.inf
         low, high = self.allowed(slot) if bound == "auto" else bound
         return low, high
+
+    def all_limits(self) -> Float64:
+        """The same for all agents, (2, G); ranges seldom widen, so it is seldom found anew."""
+        if not np.array_equal(self._told, self.seen):
+            self._told[:] = self.seen
+            self._limits = np.array([self.limits(slot) for slot in range(len(self._params))]).T
+        return self._limits
