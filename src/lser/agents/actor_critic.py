@@ -139,7 +139,7 @@ class ActorCritic:
             learner = self.learner
             if learner.stacked:
                 return self._learn_on_device(host, data)
-            found = learner.update_alone(data, host.rewards())
+            found = learner.update_alone(data, host.rewards[0])
             return self._learned(found.critic_loss, found.errors.numpy(), found.values)
 
     def stage(self, batch: Batch, host: HostBatches, slot: int = 0) -> None:
@@ -158,7 +158,7 @@ class ActorCritic:
 
     def _learn_on_device(self, host: HostBatches, data: Minibatch) -> Learned:
         learner = self.learner
-        plan = learner.plan(np.ones(1, np.bool_), host.all_rewards, host.numbers)
+        plan = learner.plan(np.ones(1, np.bool_), host.rewards, host.numbers)
         buffer = host.buffer.to(self.device)
         learner.set_control(plan_numbers(host.shape, buffer))
         data = minibatch(host.shape, buffer)

@@ -101,7 +101,7 @@ class DeviceStack:
         The buffer may be filled again once `found` or `choose` of a later call has returned.
         """
         host = self.batches[buffer]
-        plan = self.learner.plan(active, host.all_rewards, host.numbers)
+        plan = self.learner.plan(active, host.rewards, host.numbers)
         self._bring(buffer)
         found = self._update(plan)
         self._looked |= plan.looked

@@ -96,7 +96,8 @@ class HostBatches:
         seen = shape.observations
         self._observation, self._next_observation = sides[..., :seen]
         self._action = sides[0, ..., seen:]
-        self._reward, self._discount, self._weights = scalars[..., 0]
+        self.rewards: Float32  # (G, b)
+        self.rewards, self._discount, self._weights = scalars[..., 0]
 
     def fill(
         self, batch: Batch, discount: float, generator: torch.Generator, slot: int = 0
@@ -112,18 +113,8 @@ class HostBatches:
         self._observation[slot] = batch.observation
         self._next_observation[slot] = batch.next_observation
         self._action[slot] = batch.action
-        self._reward[slot] = batch.reward
+        self.rewards[slot] = batch.reward
         np.multiply(~batch.terminated, np.float32(discount), out=self._discount[slot])
         self._weights[slot] = batch.weights
         for draws in self._normals:
             torch.randn(draws[slot].shape, generator=generator, out=draws[slot])
-
-    def rewards(self, slot: int = 0) -> Float32:
-        """The rewards of one agent's batch, (b,)."""
-        rewards: Float32 = self._reward[slot]
-        return rewards
-
-    @property
-    def all_rewards(self) -> Float32:
-        """The rewards of every agent's batch, (G, b)."""
-        return self._reward

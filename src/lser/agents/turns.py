@@ -32,7 +32,7 @@ class Turns:
     def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
         """Update the agents in `active` (G,) on what lies in that buffer."""
         for slot in map(int, np.flatnonzero(active)):
-            rewards = self.batches[buffer].rewards(slot)
+            rewards = self.batches[buffer].rewards[slot]
             update = self.learners[slot].update_alone(self._data[buffer][slot], rewards)
             self._found.errors[slot] = update.errors.numpy()
             self._found.critic_loss[slot] = update.critic_loss
