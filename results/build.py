@@ -26,6 +26,7 @@ import recommender
 import references
 import regime_bounded
 import regime_options
+import regions
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import answer, first_screen, history, notes
 from front import headline
@@ -184,7 +185,7 @@ def readmes() -> dict[Path, str]:
         "course": course,
         "contrast": contrast,
         "tuning": tuning,
-        "locality": locality_page.block,
+        "locality": lambda: "\n\n".join(filter(None, (locality_page.block(), regions.block()))),
         "locality_tables": locality_page.tables,
         "references": references.table,
         "paper_regime": lambda: "\n\n".join(
@@ -208,6 +209,7 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_m", cure_options.reading())
     outcomes = with_block(outcomes, "outcome_r", regime_options.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
+    outcomes = with_block(outcomes, "outcome_u", regions.reading())
     for name, said in planned_outcomes().items():
         outcomes = with_block(outcomes, name, said)
     return {

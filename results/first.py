@@ -9,6 +9,7 @@ import interest_watch
 import length
 import like_with_like
 import offers
+import regions
 from committed import RESULTS, findings, panel_of
 from delayed import (
     BANDITS,
@@ -61,14 +62,20 @@ WATCHED = {  # what F by watch time adds: there a session's end counts
 }
 
 
+LOCAL = {  # what U adds: whether locality pays with a long discount
+    True: "Locality itself pays on Bazaar with the paper's discount, where a shorter one pays "
+    "more, and adds little elsewhere",
+    False: "Locality itself adds little, where it can be told at all",
+}
+
+
 def answer() -> str:
     """The results in two sentences."""
     said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""] + _at_length()
     watched = WATCHED[interest_watch.outcome() if interest_watch.there() else ""]
     return (
         f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (lser-steady) "
-        f"it does at that length too{_ahead()}. Locality itself adds little, where it can be told "
-        "at all; on "
+        f"it does at that length too{_ahead()}. {LOCAL[regions.holds()]}; on "
         f"interest evolution paid by watch time{watched}, and where effects are delayed, LSER does "
         "harm."
     )

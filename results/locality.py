@@ -6,6 +6,7 @@
 import json
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ OTHERS = (
 )
 LONG, SHORT = 6_000, 2_000  # sessions
 LEVEL = 0.05
+FILE = RESULTS / "locality.jsonl.gz"
 Scores = Mapping[int, float]  # by seed
 
 
@@ -82,15 +84,23 @@ def linear_bandit(sparsity: float, dependence: float, world: int) -> float:
     return float(found)
 
 
+Runs = dict[tuple[Cell, str], dict[int, records.Record]]  # of a cell and arm, by seed
+
+
 @cache
-def _runs() -> dict[tuple[Cell, str], dict[int, records.Record]]:
-    """The records of every cell and arm, by seed: of 6,000 sessions or of 2,000, never both."""
-    found: dict[tuple[Cell, str], dict[int, records.Record]] = {}
-    for run in records.find(RESULTS / "locality.jsonl.gz"):
+def runs_of(file: Path) -> Runs:
+    """The records of every cell and arm, by seed."""
+    found: Runs = {}
+    for run in records.find(file):
         simulator, agent = run.experiment["simulator"], run.experiment["agent"]
         dials = simulator["sparsity"], simulator["state_dependence"], agent["discount"]
         found.setdefault((Cell(*dials), run.label), {})[run.seed] = run
     return found
+
+
+def _runs() -> Runs:
+    """D's: of 6,000 sessions or of 2,000, never both."""
+    return runs_of(FILE)
 
 
 def share(run: records.Record, ctr: float) -> float:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import regions
 from locality import (
     CONTROLS,
     DEPENDENCES,
@@ -13,6 +14,7 @@ from locality import (
     SHORT,
     SPARSITIES,
     Cell,
+    Scores,
     arms_table,
     chart,
     gap,
@@ -29,7 +31,7 @@ from locality import (
 
 from lser.report.figures import Figure, render
 from lser.report.stats import mean_t
-from lser.report.style import INK, look, name_of
+from lser.report.style import INK, listing, look, name_of
 
 NAME = "locality-map"
 BANDIT = "linear bandit, 2,000"  # sessions
@@ -100,7 +102,7 @@ def draw(canvas: Any) -> None:
     for place, (plot, (sparsity, discount, sessions)) in enumerate(zip(axes, panels, strict=True)):
         for shift, arm in enumerate(("lser", *CONTROLS)):
             cells = [Cell(sparsity, dependence, discount) for dependence in DEPENDENCES]
-            found = [mean_t(list(shares(cell, arm, sessions).values())) for cell in cells]
+            found = [mean_t(list(_drawn(cell, arm, sessions).values())) for cell in cells]
             middle = np.array([one.estimate for one in found])
             ends = np.array([[one.estimate - one.low, one.high - one.estimate] for one in found]).T
             shown = look(arm, arm, shift)
@@ -123,6 +125,11 @@ def draw(canvas: Any) -> None:
             plot.set_ylabel("share of the possible")
     handles, labels = axes[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
+
+
+def _drawn(cell: Cell, arm: str, sessions: int) -> Scores:
+    """Every run that stands in the picture: D's, and at 2,000 sessions U's with them."""
+    return regions.together(cell, arm) if sessions == SHORT else shares(cell, arm, sessions)
 
 
 def known(sparsity: float) -> dict[str, list[float]]:
@@ -149,12 +156,13 @@ def _known_share(sparsity: float, dependence: float, name: str) -> float:
 
 def picture() -> Figure:
     """The map as a figure."""
-    sentence = "Means over seeds with 95 % intervals: 10 seeds, 20 where clicks are rare and the "
+    counts = {len(_drawn(cell, "lser", SHORT)) for cell in chart()}
+    sentence = f"Means over {listing(sorted(map(str, counts)))} seeds with 95 % intervals"
     return render(
         NAME,
         draw,
         alt="Shares of the possible on Bazaar over state dependence, for LSER and three controls",
-        sentence=f"{sentence}discount is 0; batch 32. Thin lines: the shared taste for everybody "
+        sentence=f"{sentence}; batch 32. Thin lines: the shared taste for everybody "
         "(dash-dotted), a policy that knows the world and the user's demographics (dashed), and a "
         "linear bandit after 2,000 sessions (dotted; one seed in each of three worlds).",
         size=(11.0, 3.4),

@@ -19,6 +19,7 @@ import paper_regime
 import recommender
 import regime_bounded
 import regime_options
+import regions
 import reruns
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
@@ -45,6 +46,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         new_seeds.reading(),
         carried(taobao, studies),
         locality(),
+        regions.reading(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         length.reading(),
         cure.reading(),
