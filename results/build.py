@@ -185,7 +185,7 @@ def readmes() -> dict[Path, str]:
         "course": course,
         "contrast": contrast,
         "tuning": tuning,
-        "locality": lambda: "\n\n".join(filter(None, (locality_page.block(), regions.block()))),
+        "locality": locality_page.block,
         "locality_tables": locality_page.tables,
         "references": references.table,
         "paper_regime": lambda: "\n\n".join(

@@ -172,7 +172,8 @@ def picture() -> Figure:
 def block() -> str:
     """The words and the map."""
     drawn = picture()
-    return f"{reading()}\n\n![{drawn.alt}](figures/{NAME}.svg)\n\n{drawn.sentence}"
+    parts = (reading(), regions.reading(), f"![{drawn.alt}](figures/{NAME}.svg)", drawn.sentence)
+    return "\n\n".join(filter(None, parts))
 
 
 def tables() -> str:
@@ -185,5 +186,6 @@ def tables() -> str:
             map_table(),
             "Bits, features and the cure in the primary cells at 2,000 sessions, seeds 100 to 109:",
             arms_table(),
+            *((regions.told(), regions.table()) if regions.there() else ()),
         ]
     )

@@ -29,7 +29,7 @@ from locality import (
 )
 from locality import shares as seen_before
 from planned import SECOND, fleets_of_d
-from standing import chance
+from standing import chance, ran
 
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
@@ -201,15 +201,17 @@ def _of_both(cell: Cell, control: str) -> Interval:
     return mean_t([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
 
 
-def block() -> str:
-    """The words and the table; nothing before it has run."""
-    if not there():
-        return ""
-    count = len(list(records.find(FILE)))
+def told() -> str:
+    """What the table is, and how its runs were made."""
     return (
-        f"{reading()}\n\n<details><summary>Every cell ({count} runs by `python results/regions.py "
-        f"run FOLDER`)</summary>\n\n{table()}\n\n</details>"
+        "The other nine cells on seeds that were new there (U of the plan; Holm over all of them), "
+        f"and with D's: {ran(records.find(FILE))}"
     )
+
+
+def block() -> str:
+    """Every figure; nothing before it has run."""
+    return f"{reading()}\n\n{told()}\n\n{table()}" if there() else ""
 
 
 def main(words: list[str]) -> None:
