@@ -2,7 +2,7 @@
 
 ``python results/regions.py run FOLDER PLACE PLACES`` makes every PLACES-th run, one after another,
 and goes on where it stood; ``pack FOLDER`` keeps what is finished in
-``locality_regions.jsonl.gz``; without arguments it prints every figure from there.
+``locality_regions.jsonl.gz``, arms with the cure only if complete; without arguments it prints every figure from there.
 """
 
 import sys
@@ -34,7 +34,7 @@ from standing import chance, ran
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
 from lser.experiments.studies import plan
-from lser.experiments.study import Job, job_for
+from lser.experiments.study import Job, finished, job_for
 from lser.report.stats import Interval, holm, mean_t, paired_p
 from lser.report.style import listing, name_of
 
@@ -49,11 +49,15 @@ FROZEN = tuple(cell for cell in LONG_SIGHTED if cell.sparsity == 0.02)  # where 
 NEGLIGIBLE = 0.03  # of the possible
 
 
-def jobs(folder: Path) -> list[Job]:
-    """Every run of U, seed by seed, and the arms with the cure after all others."""
-    cells = sorted(fleets_of_d()["second ten seeds, batch 32"], key=lambda one: one.seed)
+def jobs(folder: Path) -> tuple[list[Job], list[Job]]:
+    """The runs of U, seed by seed, and those of the arms with the cure, which come after."""
+    cells = fleets_of_d()["second ten seeds, batch 32"]
     after = [one for one in plan("locality", "medium", 20) if _is_cured(one)]
-    return [job_for(one, folder, COMMAND) for one in (*cells, *sorted(after, key=lambda o: o.seed))]
+    first, second = (
+        [job_for(one, folder, COMMAND) for one in sorted(some, key=lambda one: one.seed)]
+        for some in (cells, after)
+    )
+    return first, second
 
 
 def _is_cured(one: Experiment) -> bool:
@@ -221,7 +225,9 @@ def main(words: list[str]) -> None:
             print(block())
         case [verb, folder, *part]:
             place, places = map(int, part or (0, 1))
-            carry_out(verb, jobs(Path(folder))[place::places], FILE)
+            first, second = jobs(Path(folder))
+            whole = verb == "run" or all(map(finished, second))
+            carry_out(verb, [*first, *(second if whole else ())][place::places], FILE)
 
 
 if __name__ == "__main__":
