@@ -63,8 +63,8 @@ WATCHED = {  # what F by watch time adds: there a session's end counts
 
 
 LOCAL = {  # what U adds: whether locality pays with a long discount
-    True: "Locality itself pays on Bazaar with the paper's discount, where a shorter one pays "
-    "more, and adds little elsewhere",
+    True: "Locality itself pays on Bazaar with the paper's discount, though a shorter one pays "
+    "more there, and adds little elsewhere",
     False: "Locality itself adds little, where it can be told at all",
 }
 
