@@ -145,6 +145,7 @@ def _by_discount() -> str:
     return (
         f", with the paper's discount of .99 {signed(far)} (new seeds, planned before they ran) "
         f"and with 0 and clicks that are not rare {signed(near)}; but the discount is worth more "
-        f"than the memory (LSER has {ours[0]} and {ours[1]} of the possible with the two), and "
+        f"than the memory (LSER has {ours[0]} and {ours[1]} of the possible with the two, a "
+        f"linear bandit {regions.bandit(regions.FROZEN):.2f}), and "
         f"with .99 and the cure LSER minus uniform is {signed(regions.cured().mean)}"
     )
