@@ -94,10 +94,13 @@ def seeds() -> tuple[int, ...]:
 
 def lead(cells: Sequence[Cell], control: str, ours: str = OURS) -> Gap:
     """LSER minus a control, the mean over cells of every seed."""
-    gaps = [
-        float(np.mean([shares(cell, ours)[s] - shares(cell, control)[s] for cell in cells]))
-        for s in seeds()
-    ]
+    pairs = [(shares(cell, ours), shares(cell, control)) for cell in cells]
+    return mean_gap(pairs, seeds())
+
+
+def mean_gap(pairs: Sequence[tuple[Scores, Scores]], seeds: Sequence[int]) -> Gap:
+    """One arm minus another, the mean over pairs of scores of every seed."""
+    gaps = [float(np.mean([ours[s] - theirs[s] for ours, theirs in pairs])) for s in seeds]
     return Gap(mean_t(gaps), paired_p(gaps), len(gaps))
 
 

@@ -102,6 +102,7 @@ _LOCALITY_ARMS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("uniform with the cure", "uniform", {}),
     ("reward-top with the cure", "reward-top", {"greedy": 0.5}),
     ("lser with the cure", "lser", {**_CENTRED, "greedy": 0.5}),
+    ("shuffled-code with the cure", "shuffled-code", {**_CENTRED, "greedy": 0.5}),
 )
 
 
