@@ -27,6 +27,8 @@ import references
 import regime_bounded
 import regime_options
 import regions
+import regions_cured
+import tuned_alike
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import answer, first_screen, history, notes
 from front import headline
@@ -185,6 +187,7 @@ def readmes() -> dict[Path, str]:
         "course": course,
         "contrast": contrast,
         "tuning": tuning,
+        "equal_tuning": tuned_alike.block,
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
         "references": references.table,
@@ -210,6 +213,8 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_r", regime_options.reading())
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     outcomes = with_block(outcomes, "outcome_u", regions.reading())
+    outcomes = with_block(outcomes, "outcome_v", regions_cured.reading())
+    outcomes = with_block(outcomes, "outcome_i", tuned_alike.reading())
     for name, said in planned_outcomes().items():
         outcomes = with_block(outcomes, name, said)
     return {

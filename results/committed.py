@@ -9,14 +9,15 @@ from lser.report.sorting import studies
 
 RESULTS = Path(__file__).resolve().parent
 SEED = 0  # of the bootstrap
+ELSEWHERE = ("tuning", "equal-tuning", "tuned-alike", "reruns")  # studies with pages of their own
 
 
 def found() -> list[records.Record]:
-    """Every committed record that is reported; tuning, J and Q of the plan are told elsewhere."""
+    """Every committed record that is reported; tuning, I, J and Q are told elsewhere."""
     return [
         record
         for record in records.find(RESULTS)
-        if record.study not in ("tuning", "reruns") and not record.label.endswith("bounded values")
+        if record.study not in ELSEWHERE and not record.label.endswith("bounded values")
     ]
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import regions
+import regions_cured
 from locality import (
     CONTROLS,
     DEPENDENCES,
@@ -172,7 +173,8 @@ def picture() -> Figure:
 def block() -> str:
     """The words and the map."""
     drawn = picture()
-    parts = (reading(), regions.reading(), f"![{drawn.alt}](figures/{NAME}.svg)", drawn.sentence)
+    said = (reading(), regions.reading(), regions_cured.reading())
+    parts = (*said, f"![{drawn.alt}](figures/{NAME}.svg)", drawn.sentence)
     return "\n\n".join(filter(None, parts))
 
 
@@ -187,5 +189,6 @@ def tables() -> str:
             "Bits, features and the cure in the primary cells at 2,000 sessions, seeds 100 to 109:",
             arms_table(),
             *((regions.told(), regions.table()) if regions.there() else ()),
+            *((regions_cured.told(), regions_cured.table()) if regions_cured.there() else ()),
         ]
     )

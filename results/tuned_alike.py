@@ -147,7 +147,12 @@ def _told(found: dict[str, tuple[Gap, float]]) -> str:
 
 
 def reading() -> str:
-    """What it says in words; nothing before it has run."""
+    """What I says in words, the grid first; nothing before it has run."""
+    return "\n\n".join(filter(None, (equal_tuning.reading(), comparison())))
+
+
+def comparison() -> str:
+    """What the comparison says in words; nothing before it has run."""
     if not there():
         return ""
     ends = sorted(memories(), key=lambda memory: -mean(memory).estimate)
@@ -215,8 +220,9 @@ def _minus(arm: str) -> tuple[str, str]:
 
 
 def block() -> str:
-    """Every figure; nothing before it has run."""
-    return f"{reading()}\n\n{table()}\n\n{ran(records.find(FILE))}" if there() else ""
+    """Every figure, the comparison first; nothing before it has run."""
+    own = (comparison(), table(), ran(records.find(FILE))) if there() else ()
+    return "\n\n".join(filter(None, (*own, equal_tuning.block())))
 
 
 def main(words: list[str]) -> None:

@@ -20,7 +20,9 @@ import recommender
 import regime_bounded
 import regime_options
 import regions
+import regions_cured
 import reruns
+import tuned_alike
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
 
@@ -47,6 +49,8 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         carried(taobao, studies),
         locality(),
         regions.reading(),
+        regions_cured.reading(),
+        tuned_alike.comparison(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         length.reading(),
         cure.reading(),
