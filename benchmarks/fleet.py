@@ -163,7 +163,7 @@ def updater(runs: int, device: str, agent: str = "ddpg", stacked: bool = True) -
     everybody, turns = np.ones(runs, np.bool_), itertools.count()
 
     def update() -> None:
-        stack.launch(everybody, next(turns) % 2)
+        stack.launch([everybody], next(turns) % 2)
 
     for _ in range(5):
         update()

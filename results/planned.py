@@ -69,7 +69,7 @@ def dealt(experiments: Sequence[Experiment], crews: int) -> list[Experiment]:
     return [chunk[at] for at in range(share) for chunk in chunks if at < len(chunk)]
 
 
-def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> None:
+def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float, split: int = 1) -> None:
     """One fleet, in this process, until `deadline`; what is under way then is scored as it is."""
     import torch
 
@@ -79,7 +79,7 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
     torch.set_num_threads(1)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     began = time.time()
-    fleet = Fleet(jobs, device=device, workers=workers)
+    fleet = Fleet(jobs, device=device, workers=workers, split=split)
     print(f"{len(jobs)} runs ready after {time.time() - began:.0f} s", flush=True)
 
     def stop() -> bool:
@@ -97,22 +97,25 @@ def sail(jobs: Sequence[Job], device: str, workers: int, deadline: float) -> Non
     print(f"fleet ended after {time.time() - began:.0f} s", flush=True)
 
 
-def pace(jobs: Sequence[Job], device: str, workers: int, seconds: float) -> float:
-    """Seconds of a vector step, once updates have been captured."""
+def pace(jobs: Sequence[Job], device: str, workers: int, seconds: float, split: int = 1) -> float:
+    """Seconds of a vector step of all runs, once updates have been captured."""
     from lser.fleet.run import Fleet
 
-    fleet, marks = Fleet(jobs, device=device, workers=workers), []
+    fleet = Fleet(jobs, device=device, workers=workers, split=split)
+    marks: list[tuple[float, int]] = []
 
     def stop() -> bool:
-        if marks or fleet.reached.steps > 200 * fleet.seats:
-            marks.append(time.perf_counter())
-            if marks[-1] - marks[0] > seconds:
+        now, steps = time.perf_counter(), fleet.reached.steps
+        if marks or steps > 300 * fleet.seats:
+            marks.append((now, steps))
+            if now - marks[0][0] > seconds:
                 raise TimeUp
         return False
 
     with suppress(TimeUp):
         fleet.go(stop)
-    return (marks[-1] - marks[0]) / (len(marks) - 1)
+    (began, first), (ended, last) = marks[0], marks[-1]
+    return (ended - began) * len(jobs) / (last - first)
 
 
 def length(seconds: float, step: float) -> int:
@@ -141,21 +144,23 @@ def run_d(options: argparse.Namespace, deadline: float) -> None:
 
 
 def run_a(options: argparse.Namespace, deadline: float) -> None:
-    """Half of A at the length that fits or is given; the probe's runs are thrown away."""
+    """A, or half of it, at the length that fits or is given; the probe's runs are thrown away."""
     command = "lser study paper-regime --scale paper --seeds 10 --engine fleet"
-    half = [one for one in plan("paper-regime", "paper", 10) if one.horizon == options.horizon]
-    half = sorted(half, key=lambda one: one.label)[: options.limit]
-    sessions = options.sessions or fitting(half, options, deadline)
-    jobs = [job_for(replace(one, sessions=sessions), options.folder, command) for one in half]
-    apart(sail, jobs, options.device, options.workers, deadline)
+    runs = [
+        one for one in plan("paper-regime", "paper", 10) if options.horizon in ("both", one.horizon)
+    ]
+    runs = sorted(runs, key=lambda one: one.label)[: options.limit]
+    sessions = options.sessions or fitting(runs, options, deadline)
+    jobs = [job_for(replace(one, sessions=sessions), options.folder, command) for one in runs]
+    apart(sail, jobs, options.device, options.workers, deadline, options.split)
 
 
-def fitting(half: Sequence[Experiment], options: argparse.Namespace, deadline: float) -> int:
+def fitting(runs: Sequence[Experiment], options: argparse.Namespace, deadline: float) -> int:
     """The sessions that fit, by the pace of the same fleet on seeds that are thrown away."""
     with tempfile.TemporaryDirectory() as folder:
-        probe = [replace(one, seed=one.seed - 100 + PROBE_SEED) for one in half]
+        probe = [replace(one, seed=one.seed - 100 + PROBE_SEED) for one in runs]
         jobs = [job_for(one, Path(folder), "probe") for one in probe]
-        step = pace(jobs, options.device, options.workers, options.probe)
+        step = pace(jobs, options.device, options.workers, options.probe, options.split)
     sessions = length(deadline - time.time() - 20, step)
     print(f"a vector step takes {1e3 * step:.2f} ms: {sessions:,} sessions", flush=True)
     return sessions
@@ -194,7 +199,9 @@ def main() -> None:
     parser.add_argument("--probe", type=float, default=PROBE_SECONDS)
     parser.add_argument("--limit", type=int, help="runs of a fleet at most, to try this out")
     parser.add_argument("--sessions", type=int, help="of each run, in place of what fits")
-    parser.add_argument("--horizon", default="session", choices=("session", "continuing"))
+    horizons = ("both", "session", "continuing")
+    parser.add_argument("--horizon", default="both", choices=horizons, help="of A")
+    parser.add_argument("--split", type=int, default=1, help="squads that A's runs are dealt to")
     parser.add_argument("--arms", default="", help="labels with commas between, of the letters")
     parser.add_argument("--seeds", type=int, help="how many, of the letters")
     parser.add_argument("--shift", type=int, default=0, help="added to seeds, to try this out")

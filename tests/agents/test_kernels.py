@@ -26,8 +26,9 @@ def both(name: str, *arrays: Float32 | np.float32) -> None:
     elif name == "backward_inputs":
         kernels.stacked_backward_inputs(*given[:3], given[3].unsqueeze(-1), given[4].unsqueeze(1))
     elif name == "forward":
-        rstd = given[4].unsqueeze(-1)
-        kernels.stacked_forward(given[0], *(g.unsqueeze(1) for g in given[1:3]), given[3], rstd)
+        rstd, bias = given[4].unsqueeze(-1), torch.zeros(1, 1, arrays[0].shape[1])
+        vectors = (bias, *(g.unsqueeze(1) for g in given[1:3]))
+        kernels.stacked_forward(given[0], *vectors, given[3], rstd)
     else:
         rate, correction = (x.view(1, 1) for x in given[4:])
         kernels.stacked_adam(*given[:4], rate, correction, torch.ones(1, 1))

@@ -29,10 +29,10 @@ def batches(count: int, seed: int = 0) -> list[Any]:
     return [random_batch(ROWS, SEEN, ACTED, seed=100 * seed + slot) for slot in range(count)]
 
 
-def stack(of: Agents, device: str = "cpu", **options: Any) -> DeviceStack:
+def stack(of: Agents, device: str = "cpu", *, turns: int = 1, **options: Any) -> DeviceStack:
     team = Team.of(of)
     shape = team.batch_shape(ROWS)
-    buffers = [torch.zeros(shape.floats) for _ in range(2)]
+    buffers = [torch.zeros(shape.floats) for _ in range(2 * turns)]
     made = DeviceStack(team, shape, buffers, torch.device(device), **options)
     load(made, of)
     return made
@@ -46,7 +46,7 @@ def load(made: DeviceStack | Turns, of: Agents) -> None:
 def learn(made: Any, of: Agents, given: list[Any], buffer: int = 0, active: Any = None) -> Any:
     for slot, (agent, batch) in enumerate(zip(of, given, strict=True)):
         agent.stage(batch, made.batches[buffer], slot)
-    made.launch(np.ones(len(of), np.bool_) if active is None else active, buffer)
+    made.launch([np.ones(len(of), np.bool_) if active is None else active], buffer)
     return made.found()
 
 
@@ -127,11 +127,11 @@ def test_a_stack_chooses_what_its_agents_would(make: Any) -> None:
     made = stack(mine)
     seen = np.random.default_rng(0).standard_normal((3, 5, SEEN)).astype(np.float32)
     expected = np.stack([agent.act(rows) for agent, rows in zip(mine, seen, strict=True)])
-    np.testing.assert_allclose(made.choose(seen), expected, atol=1e-5)
+    np.testing.assert_allclose(made.ask(seen).take(), expected, atol=1e-5)
     turns = make_stack(Team.of(mine), ROWS, "cpu")
     for slot, agent in enumerate(mine):
         turns.load(slot, agent.learner.state_dict())
-    assert (turns.choose(seen) == expected).all()
+    assert (turns.ask(seen).take() == expected).all()
     assert (turns.actor(1) == mine[1].learner.actor.vector.numpy()).all()
     assert (made.actor(1) == mine[1].learner.actor.vector.numpy()).all()
 
@@ -141,7 +141,7 @@ def test_stochastic_policies_choose_by_the_draws_they_are_given() -> None:
     seen = np.random.default_rng(0).standard_normal((3, 5, SEEN)).astype(np.float32)
     expected = np.stack([a.act(rows, explore=True) for a, rows in zip(mine, seen, strict=True)])
     normals = np.stack([agent.draw_to_act(5).t().numpy() for agent in twins])
-    np.testing.assert_allclose(stack(twins).choose(seen, normals), expected, atol=1e-5)
+    np.testing.assert_allclose(stack(twins).ask(seen, normals).take(), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,38 @@ def test_a_stack_looks_at_values_when_it_is_time(make: Any, turns: bool) -> None
             np.testing.assert_allclose(values, np.array(expected), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+
+@every_agent
+@pytest.mark.parametrize("critic", ["joint", "late-action"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_cuda)])
+def test_updates_launched_at_once_are_those_launched_one_by_one(
+    make: Any, critic: str, device: str
+) -> None:
+    alone, twins = (agents(make, critic=critic, diagnose_every=7) for _ in range(2))
+    one_by_one, at_once = (stack(of, device, turns=3) for of in (alone, twins))
+    seen = np.random.default_rng(0).standard_normal((3, 5, SEEN)).astype(np.float32)
+    for step in range(6):
+        active = [np.array([True, (step + turn) % 4 > 0, turn < 2]) for turn in range(3)]
+        first = step % 2 * 3
+        for turn, who in enumerate(active):
+            given = batches(3, 3 * step + turn)
+            learn(one_by_one, alone, given, first + turn, who)
+            for slot, (agent, batch) in enumerate(zip(twins, given, strict=True)):
+                agent.stage(batch, at_once.batches[first + turn], slot)
+        before = one_by_one.ask(seen).take().copy()
+        at_once.launch(active, first)
+        np.testing.assert_allclose(at_once.ask(seen).take(), before, atol=1e-5)
+        np.testing.assert_allclose(at_once.found().errors, one_by_one.found().errors, atol=1e-5)
+        assert at_once.looked == one_by_one.looked
+        values = at_once.take_values(), one_by_one.take_values()
+        np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-4)
+    for slot in range(3):
+        assert_equal_states(one_by_one.state(slot), at_once.state(slot), 1e-5)
+
+
+@needs_cuda
 @every_agent
 @pytest.mark.parametrize(("capture", "compiled"), [(True, True), (True, False), (False, False)])
 def test_updates_on_the_accelerator_equal_those_on_the_cpu(

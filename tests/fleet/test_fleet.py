@@ -415,16 +415,28 @@ def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_pat
 
 
 @pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
-def test_stacked_learners_make_the_same_fleet_to_rounding(agent, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("third", "split"), [("per", 1), ("aer", 1), ("aer", 2)])
+def test_stacked_learners_make_the_same_fleet_to_rounding(
+    agent, third, split, tmp_path, monkeypatch
+):
+    # with PER updates are launched one by one, without it all of a step ahead of its actions
+    launched = []
+
+    class Watched(DeviceStack):
+        def launch(self, active, first, **options):
+            launched.append(len(active))
+            super().launch(active, first, **options)
+
     def stacked(team, rows, device, buffers, urgent):
-        return DeviceStack(team, team.batch_shape(rows), buffers, torch.device(device))
+        return Watched(team, team.batch_shape(rows), buffers, torch.device(device))
 
     length = {**LENGTH, "sessions": 8}
     knobs = {"diagnose_every": 7, "value_bound": "auto"}
-    experiments = [small(memory, agent, knobs, **length) for memory in ("lser", "per", "uniform")]
+    experiments = [small(memory, agent, knobs, **length) for memory in ("lser", third, "uniform")]
     work = jobs(tmp_path, *experiments)
     monkeypatch.setattr("lser.fleet.squad.make_stack", stacked)
-    assert Fleet(work, device="cpu").go()
+    assert Fleet(work, device="cpu", split=split).go()
+    assert (max(launched) > 1) == (third != "per")
     for one, job in zip(alone(tmp_path, experiments), work, strict=True):
         mine, its = (records.load(Path(f)).curve for f in (job.folder, one))
         for line, expected in zip(mine, its, strict=True):

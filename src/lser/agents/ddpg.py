@@ -17,15 +17,14 @@ class DDPGLearner(Learner):
     def _target(self, data: Minibatch) -> Tensor:
         """r + γ (1 - terminated) Q'(s', π'(s')), (.., b, 1)."""
         critic, rows = self.target_critics[0], data.reward.shape[-2]
-        raw = self.target_actor.forward(
-            data.next_observation, self._tape("actor", self.actor, rows)
-        )
-        self._squash(torch.tanh(raw), out=data.next_action)
-        value = critic.forward(data.next_inputs, self._tape("critic", critic, rows))
+        tape = self._target_tape("actor", self.actor, rows)
+        raw = self.target_actor.forward(data.next_observation, tape)
+        self._kernels.squash(raw, self._centre, self._half, data.next_action)
+        value = critic.forward(data.next_inputs, self._target_tape("critic", critic, rows))
         return torch.addcmul(data.reward, data.discount, value)
 
-    def _improve(self, data: Minibatch) -> Any:
-        return self._policy_gradient_step(data)
+    def _improve(self, data: Minibatch, raw: Tensor) -> Any:
+        return self._policy_gradient_step(data, raw)
 
 
 class DDPG(ActorCritic):

@@ -1,29 +1,32 @@
 """G learners as one: an update is the same few dozen operations however many they are.
 
-On a CUDA device an update is one captured graph, which runs beside the CPU: `launch` does not wait,
-`found` does, and the next batches are staged in other pinned buffers meanwhile.
+On a CUDA device the updates of a vector step are one captured graph, which runs beside the CPU:
+`launch` does not wait, `found` does, and the next batches are staged in other pinned buffers
+meanwhile.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lser.agents.acting import Acting, Answer
+from lser.agents.graphs import capture_graph
 from lser.agents.kernels import STACKED, fused
 from lser.agents.learner import Plan, Update
 from lser.agents.minibatch import BatchShape, HostBatches, minibatch, plan_numbers
+from lser.agents.streams import Beside
 from lser.agents.team import Found, Team
 from lser.types import Bool, Float32, Float64
 
 log = logging.getLogger("lser")
 
 PAGE = 4096  # bytes
-WARM_UPS = 3  # updates without active agents before a capture: libraries allocate outside of it
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,6 +47,8 @@ def on_its_stream(
 
 class DeviceStack:
     """Learners stacked on one device, with their arrays side by side."""
+
+    beside: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -67,25 +72,28 @@ class DeviceStack:
         if self._cuda:
             torch.set_float32_matmul_precision("highest")
         kernels = fused() if self._cuda and compiled else STACKED
+        if self._cuda:
+            kernels = kernels._replace(side=Beside(device, self._priority))
         self.learner = team.learner_type(
             team.observation_dim, team.members, device=device, kernels=kernels
         )
         self._registered: list[Tensor] = []
+        self._shape = shape
         self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
-        self._device_batches = torch.zeros(shape.floats, device=device)
-        self._arriving = [torch.zeros_like(self._device_batches) for _ in range(2)]
+        self._device_batches = torch.zeros(shape.floats, device=device)  # of the update under way
+        self._single = torch.zeros_like(self._device_batches)
+        turns = -(-len(buffers) // 2)
+        self._arriving = torch.zeros(2, turns, shape.floats, device=device)
         self._data = minibatch(shape, self._device_batches)
-        self._numbers = plan_numbers(shape, self._device_batches)
-        self.learner.set_control(self._numbers)
+        self.learner.set_control(plan_numbers(shape, self._device_batches))
         pin = self._cuda
         self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
         self._host_loss = torch.zeros(count, pin_memory=pin)
         self._host_values = torch.zeros(count, 6, pin_memory=pin)
         self._looked = np.zeros(count, np.bool_)  # whose values, since the last `take_values`
         self._capturing = capture and self._cuda
-        self._graphs: dict[tuple[bool, bool], tuple[Any, Update]] = {}
-        self._acting: tuple[Any, Tensor, Tensor | None, Tensor] | None = None
-        self._copied = [torch.cuda.Event() for _ in buffers] if self._cuda else []
+        self._graphs: dict[tuple[Any, ...], tuple[Any, Update]] = {}
+        self._acting: Acting | None = None
         self._taken = [torch.cuda.Event() for _ in range(2)] if self._cuda else []
         self._copies = torch.cuda.Stream(device, self._priority) if self._cuda else None
         self._launched = 0
@@ -95,22 +103,24 @@ class DeviceStack:
 
     @torch.no_grad()
     @on_its_stream
-    def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
-        """Start an update of the agents in `active` (G,) on what lies in that buffer; do not wait.
+    def launch(self, active: Sequence[Bool], first: int, *, errors: bool = True) -> None:
+        """Start updates of the agents in each of `active` (G,), one after another; do not wait.
 
-        The buffer may be filled again once `found` or `choose` of a later call has returned.
+        Their batches lie in the buffers from `first` on, which may be filled again once the answer
+        to a later `ask`, or what was `found`, is there.
         """
-        host = self.batches[buffer]
-        plan = self.learner.plan(active, host.rewards, host.numbers)
-        self._bring(buffer)
-        found = self._update(plan)
-        self._looked |= plan.looked
-        if found.values is not None:
-            self._host_values.copy_(found.values, non_blocking=True)
+        hosts = self.batches[first : first + len(active)]
+        plans = [
+            self.learner.plan(who, host.rewards, host.numbers)
+            for who, host in zip(active, hosts, strict=True)
+        ]
+        place = self._bring(hosts)
+        found = self._play(place, plans)
         if errors:
             self._host_errors.copy_(found.errors, non_blocking=True)
             self._host_loss.copy_(found.critic_loss, non_blocking=True)
         if self._ended is not None:
+            self._taken[place].record()
             self._ended.record()
 
     def ready(self) -> bool:
@@ -123,6 +133,11 @@ class DeviceStack:
             self._ended.synchronize()
         return Found(self._host_errors.numpy(), self._host_loss.numpy())
 
+    @property
+    def looked(self) -> bool:
+        """Whether there is something to take, once updates have ended."""
+        return bool(self._looked.any())
+
     def take_values(self) -> Float64:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
         values = np.full((len(self._looked), 8), np.nan)
@@ -131,80 +146,86 @@ class DeviceStack:
         self._looked[:] = False
         return values
 
-    def _bring(self, buffer: int) -> None:
-        """Copy the batches to where the update reads them, beside the update before."""
-        host = self.batches[buffer].buffer
-        if self._copies is None:
-            self._device_batches.copy_(host)
-            return
+    def _bring(self, hosts: Sequence[HostBatches]) -> int:
+        """Copy batches to the device, beside the updates before; where they arrive."""
         place = self._launched % 2
         self._launched += 1
+        arriving = self._arriving[place]
+        if self._copies is None:
+            for there, host in zip(arriving, hosts, strict=False):
+                there.copy_(host.buffer)
+            return place
         self._copies.wait_event(self._taken[place])
         with torch.cuda.stream(self._copies):
-            self._arriving[place].copy_(host, non_blocking=True)
-            self._copied[buffer].record()
-        current = torch.cuda.current_stream()
-        current.wait_event(self._copied[buffer])
-        self._device_batches.copy_(self._arriving[place])
-        self._taken[place].record()
+            for there, host in zip(arriving, hosts, strict=False):
+                there.copy_(host.buffer, non_blocking=True)
+        torch.cuda.current_stream().wait_stream(self._copies)
+        return place
 
-    def _update(self, plan: Plan) -> Update:
-        def work() -> Update:
-            return self.learner.update(self._data, actor=plan.actor, diagnose=plan.diagnose)
+    def _play(self, place: int, plans: Sequence[Plan]) -> Update:
+        """The planned updates: all at once, or one by one where something is looked at."""
+        given = self._arriving[place][: len(plans)]
+        if all(plan.actor and not plan.diagnose for plan in plans):
 
-        key = plan.actor, plan.diagnose
+            def updates() -> Update:
+                return [self._learn(batches) for batches in given][-1]
+
+            return self._carried_out((place, len(plans)), updates, given)
+        for plan, batches in zip(plans, given, strict=True):
+            found = self._play_alone(plan, batches)
+        return found
+
+    def _play_alone(self, plan: Plan, batches: Tensor) -> Update:
+        """One planned update."""
+        self._single.copy_(batches)
+
+        def update() -> Update:
+            return self._learn(self._single, actor=plan.actor, diagnose=plan.diagnose)
+
+        found = self._carried_out((plan.actor, plan.diagnose, "alone"), update, self._single[None])
+        if found.values is not None:
+            self._looked |= plan.looked
+            self._host_values.copy_(found.values, non_blocking=True)
+        return found
+
+    def _learn(self, batches: Tensor, *, actor: bool = True, diagnose: bool = False) -> Update:
+        """An update on batches that are on the device."""
+        self._device_batches.copy_(batches)  # an update fills in actions
+        return self.learner.update(self._data, actor=actor, diagnose=diagnose)
+
+    def _carried_out(
+        self, key: tuple[Any, ...], work: Callable[[], Update], given: Tensor
+    ) -> Update:
+        """The work on `given` batches as a graph that is recorded once, or as it is."""
         if self._capturing and key not in self._graphs:
-            self._graphs[key] = self._captured(work)
+            self._graphs[key] = self._captured(work, given)
         graph, result = self._graphs.get(key, (None, None))
         if graph is None or result is None:
             return work()
         graph.replay()
         return result
 
-    def _captured(self, work: Callable[[], Update]) -> tuple[Any, Any]:
+    def _captured(self, work: Callable[[], Update], given: Tensor) -> tuple[Any, Any]:
         """The work as a graph; no agent is active meanwhile, so nothing changes."""
-        batches = self._device_batches.clone()  # an update fills in actions
-        self._numbers[:2] = 0
+        kept = given.clone()
+        for batches in given:
+            plan_numbers(self._shape, batches)[:2] = 0
         try:
             graph, result = capture_graph(work, self._priority)
         except Exception as error:  # of torch.compile, Triton or CUDA: any kind
             log.warning("an update could not be captured, it runs eagerly: %s", error)
             graph, result = None, None
-        self._device_batches.copy_(batches)
+        given.copy_(kept)
         return graph, result
 
     @torch.no_grad()
     @on_its_stream
-    def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
-        """Actions (G, N, A), before noise, for observations (G, N, O)."""
-        seen = torch.from_numpy(observations)
-        drawn = None if normals is None else torch.from_numpy(normals)
-        if not self._capturing:
-            given = None if drawn is None else drawn.to(self.device).mT
-            action = self.learner.choose(seen.to(self.device), given)
-        else:
-            if self._acting is None or self._acting[1].shape != seen.shape:
-                self._acting = self._capture_acting(seen, drawn)
-            graph, static, static_normals, action = self._acting
-            static.copy_(seen)
-            if static_normals is not None and drawn is not None:
-                static_normals.copy_(drawn)
-            graph.replay()
-        chosen: Float32 = action.cpu().numpy()
-        return chosen
-
-    def _capture_acting(
-        self, seen: Tensor, drawn: Tensor | None
-    ) -> tuple[Any, Tensor, Tensor | None, Tensor]:
-        static = seen.to(self.device)
-        normals = None if drawn is None else drawn.to(self.device)
-        given = None if normals is None else normals.mT
-
-        def work() -> Tensor:
-            return self.learner.choose(static, given)
-
-        graph, action = capture_graph(work, self._priority)
-        return graph, static, normals, action
+    def ask(self, observations: Float32, normals: Float32 | None = None) -> Answer:
+        """Start on actions (G, N, A), before noise, for observations (G, N, O)."""
+        given = [observations] if normals is None else [observations, normals]
+        if self._acting is None or self._acting.shapes != [one.shape for one in given]:
+            self._acting = Acting(self.learner, observations, normals, self._priority)
+        return self._acting.ask(*given)
 
     @on_its_stream
     def actor(self, slot: int) -> Float32:
@@ -239,20 +260,3 @@ class DeviceStack:
         for buffer in self._registered:
             torch.cuda.cudart().cudaHostUnregister(buffer.data_ptr())
         self._registered.clear()
-
-
-def capture_graph(work: Callable[[], Any], priority: int) -> tuple[Any, Any]:
-    """A CUDA graph of `work`, and what it returned while it was recorded.
-
-    Its kernels keep the priority of the stream they were recorded on.
-    """
-    side = torch.cuda.Stream(priority=priority)
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UPS):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side):
-        result = work()
-    return graph, result

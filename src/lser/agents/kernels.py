@@ -3,21 +3,24 @@
 Torch would run LayerNorm, ReLU and Adam as several operations that each read and write whole
 arrays. Fused into one pass they cost far less: for one agent on the CPU they are compiled loops
 over (b, n) arrays, for a stack of G agents torch operations over (G, b, n) tensors, which
-`torch.compile` fuses on an accelerator. Both have the same arguments and are tested for equality.
+`torch.compile` fuses on an accelerator. Both are tested for equality.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lser.agents.streams import InTurn, Side
 from lser.compiled import relaxed_kernel
 from lser.types import Float32
 
 log = logging.getLogger("lser")
+
+R = TypeVar("R")
 
 EPSILON = np.float32(1e-5)  # of nn.LayerNorm
 ONE_MINUS_BETA1 = np.float32(0.1)  # these three of torch.optim.Adam
@@ -34,11 +37,16 @@ class Kernels(NamedTuple):
     operand: Callable[[Tensor], Any]
     product: Callable[..., Tensor]  # matrix product
     affine: Callable[..., Tensor]  # matrix product and a bias
-    forward: Callable[..., None]
+    hidden: Callable[..., None]  # affine map, LayerNorm and ReLU
     backward: Callable[..., None]
     backward_inputs: Callable[..., None]
     adam: Callable[..., None]
     follow: Callable[..., Any]
+    squash: Callable[..., Tensor]  # outputs of an actor to actions
+    unsquash: Callable[..., Tensor]  # the way back, of gradients
+    judge: Callable[..., tuple[Tensor, Tensor, Any]]  # errors, their slope, the loss
+    note: Callable[..., None]  # a stack's losses of actors that moved
+    side: Side = InTurn()
 
 
 @relaxed_kernel
@@ -141,13 +149,33 @@ def adam(
         values[i] -= rate * mean[i] / (np.sqrt(square[i]) * correction + ADAM_EPSILON)
 
 
+def plain_hidden(inputs: Tensor, layer: Any, native: Any, step: Any, buffer: Any) -> None:
+    """A layer of one agent; `native` and `buffer` are the arrays of `layer` and `step`."""
+    torch.addmm(layer.bias, inputs, layer.weight, out=step.normal)
+    forward(buffer.normal, native.gain, native.shift, buffer.outputs, buffer.rstd)
+
+
+def stacked_hidden(normalise: Callable[..., None]) -> Callable[..., None]:
+    """A layer of every agent; `normalise` is `stacked_forward`, as it is or compiled."""
+
+    def hidden(inputs: Tensor, layer: Any, _native: Any, step: Any, _buffer: Any) -> None:
+        torch.bmm(inputs, layer.weight, out=step.normal)
+        normalise(step.normal, layer.bias, layer.gain, layer.shift, step.outputs, step.rstd)
+
+    return hidden
+
+
 def stacked_forward(
-    normal: Tensor, gain: Tensor, shift: Tensor, outputs: Tensor, rstd: Tensor
+    normal: Tensor, bias: Tensor, gain: Tensor, shift: Tensor, outputs: Tensor, rstd: Tensor
 ) -> None:
-    """`forward` of every agent: (G, b, n), with gain and shift (G, 1, n)."""
-    variance, mean = torch.var_mean(normal, -1, correction=0, keepdim=True)
+    """`forward` of every agent: (G, b, n), with gain and shift (G, 1, n), and a bias like them.
+
+    The bias is added here: a product that takes it along would have to copy it first.
+    """
+    mapped = normal + bias
+    variance, mean = torch.var_mean(mapped, -1, correction=0, keepdim=True)
     factor = torch.rsqrt(variance + _EPSILON)
-    value = (normal - mean) * factor
+    value = (mapped - mean) * factor
     rstd.copy_(factor)
     outputs.copy_(torch.relu(value * gain + shift))
     normal.copy_(value)
@@ -198,9 +226,49 @@ def stacked_adam(
     square.copy_(second)
 
 
-def stacked_follow(targets: Tensor, values: Tensor, share: Tensor) -> None:
-    """Move every agent's targets its `share` (G, 1) of the way to the values."""
-    targets.add_((values - targets) * share)
+def plain_follow(targets: Tensor, values: Tensor, share: float, _moving: None) -> None:
+    """Move the targets their share of the way to the values."""
+    targets.lerp_(values, share)
+
+
+def stacked_follow(targets: Tensor, values: Tensor, share: Tensor, moving: Tensor) -> None:
+    """The same for the agents with 1 in `moving`; it and `share` are (G, 1)."""
+    targets.add_((values - targets) * (share * moving))
+
+
+def squash(raw: Tensor, centre: Tensor, half: Tensor, out: Tensor) -> Tensor:
+    """Write the actions of an actor's outputs, within their bounds; returns tanh of `raw`."""
+    tanh = torch.tanh(raw)
+    out.copy_(torch.addcmul(centre, half, tanh))
+    return tanh
+
+
+def unsquash(gradient: Tensor, half: Tensor, tanh: Tensor) -> Tensor:
+    """The gradient of an actor's outputs, given that of its actions."""
+    back: Tensor = torch.ops.aten.tanh_backward(gradient * half, tanh)
+    return back
+
+
+def plain_judge(target: Tensor, value: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Errors (b, 1) of values, and the slope and level of mean(weights · error²)."""
+    rows = target.shape[-2]
+    error = target - value
+    weighted = weights * error
+    loss = torch.dot(weighted.view(-1), error.view(-1)).item() / rows
+    return error, weighted * (-2 / rows), loss
+
+
+def stacked_judge(target: Tensor, value: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`plain_judge` of every agent: (G, b, 1), the loss (G,)."""
+    rows = target.shape[-2]
+    error = target - value
+    weighted = weights * error
+    return error, weighted * (-2 / rows), (weighted * error).sum((-2, -1)) / rows
+
+
+def stacked_note(kept: Tensor, found: Tensor, moving: Tensor) -> None:
+    """Keep what was `found` (G,) of the agents with 1 in `moving` (G, 1)."""
+    kept.copy_(torch.where(moving.view(-1) > 0, found, kept))
 
 
 def _same(tensor: Tensor) -> Tensor:
@@ -208,17 +276,32 @@ def _same(tensor: Tensor) -> Tensor:
 
 
 PLAIN = Kernels(
-    Tensor.numpy, torch.mm, torch.addmm, forward, backward, backward_inputs, adam, Tensor.lerp_
+    operand=Tensor.numpy,
+    product=torch.mm,
+    affine=torch.addmm,
+    hidden=plain_hidden,
+    backward=backward,
+    backward_inputs=backward_inputs,
+    adam=adam,
+    follow=plain_follow,
+    squash=squash,
+    unsquash=unsquash,
+    judge=plain_judge,
+    note=stacked_note,
 )
 STACKED = Kernels(
-    _same,
-    torch.bmm,
-    torch.baddbmm,
-    stacked_forward,
-    stacked_backward,
-    stacked_backward_inputs,
-    stacked_adam,
-    stacked_follow,
+    operand=_same,
+    product=torch.bmm,
+    affine=torch.baddbmm,
+    hidden=stacked_hidden(stacked_forward),
+    backward=stacked_backward,
+    backward_inputs=stacked_backward_inputs,
+    adam=stacked_adam,
+    follow=stacked_follow,
+    squash=squash,
+    unsquash=unsquash,
+    judge=stacked_judge,
+    note=stacked_note,
 )
 
 
@@ -226,23 +309,32 @@ def fused() -> Kernels:
     """The stacked kernels through `torch.compile`, each compiled at its first call."""
     config: Any = torch._dynamo.config
     config.recompile_limit = max(config.recompile_limit, 64)  # one per shape
-    return Kernels(*STACKED[:3], *map(_compiled, STACKED[3:]))
+    return STACKED._replace(
+        hidden=stacked_hidden(_compiled(stacked_forward)),
+        backward=_compiled(stacked_backward),
+        backward_inputs=_compiled(stacked_backward_inputs),
+        adam=_compiled(stacked_adam),
+        follow=_compiled(stacked_follow),
+        squash=_compiled(squash),
+        unsquash=_compiled(unsquash),
+        judge=_compiled(stacked_judge),
+        note=_compiled(stacked_note),
+    )
 
 
-def _compiled(kernel: Callable[..., None]) -> Callable[..., None]:
+def _compiled(kernel: Callable[..., R]) -> Callable[..., R]:
     """`kernel` compiled, or itself with a warning where that does not work."""
     compiled = torch.compile(kernel, dynamic=False, fullgraph=True)
     works = True
 
-    def call(*tensors: Tensor) -> None:
+    def call(*tensors: Tensor) -> R:
         nonlocal works
         if works:
             try:
-                compiled(*tensors)
-                return
+                return compiled(*tensors)
             except Exception as error:  # of the compiler or its tools: any kind
                 log.warning("torch.compile does not work here (%s): slower", error)
                 works = False
-        kernel(*tensors)
+        return kernel(*tensors)
 
     return call

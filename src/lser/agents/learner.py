@@ -42,6 +42,13 @@ class Update(NamedTuple):
     values: Tensor | None  # (6,) the numbers of `Values` without the bounds, when asked for
 
 
+class Ahead(NamedTuple):
+    """What a stack finds of a batch while the targets are still on their way."""
+
+    value: Tensor  # (G, b, 1) of the first critic
+    raw: Tensor | None  # (G, b, outputs) of the actor, if it moves
+
+
 class Plan(NamedTuple):
     """The host's part of the next update of a stack."""
 
@@ -86,6 +93,7 @@ class Learner(ABC):
         self.stacked = kernels is not PLAIN
         self.observation_dim, self.action_dim = observation_dim, len(members[0].low)
         self._lead: Sizes = (len(members),) if self.stacked else ()
+        self._kernels = kernels
         self._tapes: dict[str, Any] = {}
         self._build(first, kernels)
         params = [member.params for member in members]
@@ -133,7 +141,6 @@ class Learner(ABC):
             for part, rates in zip(parts, (actor_rates, critic_rates), strict=True)
         )
         self._followers, self._followed = self.targets, self.parameters
-        self._move_targets = kernels.follow
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the first weights of a single agent."""
@@ -179,15 +186,30 @@ class Learner(ABC):
 
     def update(self, data: Minibatch, *, actor: bool = True, diagnose: bool = False) -> Update:
         """A step of the critics and, with `actor`, of the actor and the targets."""
+        ahead = self._look_ahead(data, actor=actor) if self.stacked else None
         target = self._target(data)
         if self.bounds.given:
             target = target.clamp(*self.limits)
-        loss, errors, first = self._fit_critics(data, target)
+        self._kernels.side.join()
+        loss, errors, first = self._fit_critics(data, target, ahead)
         if actor:
-            self._note_actor_loss(self._improve(data))
+            raw = ahead.raw if ahead else None
+            self._note_actor_loss(self._improve(data, self._said(data) if raw is None else raw))
             self._follow()
         values = self._look_at_values(data, target - first) if diagnose else None
         return Update(errors, loss, values)
+
+    def _look_ahead(self, data: Minibatch, *, actor: bool) -> Ahead:
+        """Beside the way to the targets: what needs neither them nor the critics' next step."""
+        with self._kernels.side.fork():
+            tape = self._tape("critic", self.critics[0], data.inputs.shape[-2])
+            value = self.critics[0].forward(data.inputs, tape)
+            return Ahead(value, self._said(data) if actor else None)
+
+    def _said(self, data: Minibatch) -> Tensor:
+        """The actor's outputs for the batch's observations."""
+        tape = self._tape("actor", self.actor, data.inputs.shape[-2])
+        return self.actor.forward(data.observation, tape)
 
     def update_alone(self, data: Minibatch, rewards: Float32) -> Update:
         """The whole next update of a single agent, whose batch has these `rewards` (b,)."""
@@ -205,8 +227,8 @@ class Learner(ABC):
         """What the critics' values should be, (.., b, 1)."""
 
     @abstractmethod
-    def _improve(self, data: Minibatch) -> Any:
-        """One step of the actor; returns its loss."""
+    def _improve(self, data: Minibatch, raw: Tensor) -> Any:
+        """One step of the actor, whose outputs for the batch are `raw`; returns its loss."""
 
     def choose(self, observation: Tensor, normal: Tensor | None = None) -> Tensor:
         """Actions (.., N, A) before noise; a `normal` draw (.., N, A) makes stochastic ones."""
@@ -214,41 +236,40 @@ class Learner(ABC):
         tape = self._tape("act", self.actor, observation.shape[-2])
         return self._squash(torch.tanh(self.actor.forward(observation, tape)))
 
-    def _fit_critics(self, data: Minibatch, target: Tensor) -> tuple[Any, Tensor, Tensor]:
+    def _fit_critics(
+        self, data: Minibatch, target: Tensor, ahead: Ahead | None
+    ) -> tuple[Any, Tensor, Tensor]:
         """Descend the critics' mean(weights · error²); the loss and the signed errors.
 
         With several critics the loss is the sum and the error (b,) the mean over them; the first's
         own (b, 1) comes last.
         """
-        rows = target.shape[-2]
-        tape = self._tape("critic", self.critics[0], rows)
-        loss: Any = 0.0
-        errors = []
+        tape = self._tape("critic", self.critics[0], target.shape[-2])
+        value = ahead.value if ahead else None
+        losses, errors = [], []
         for critic, gradient in zip(self.critics, self.critic_gradients, strict=True):
-            error = target - critic.forward(data.inputs, tape)
-            weighted = data.weights * error
-            critic.backward(weighted * (-2 / rows), tape, into=gradient)
-            if self.stacked:
-                loss = loss + (weighted * error).sum((-2, -1)) / rows
-            else:
-                loss += torch.dot(weighted.view(-1), error.view(-1)).item() / rows
+            value = critic.forward(data.inputs, tape) if value is None else value
+            error, slope, loss = self._kernels.judge(target, value, data.weights)
+            critic.backward(slope, tape, into=gradient)
+            losses.append(loss)
             errors.append(error)
+            value = None
         self._step(self.critic_adam, "critic", "active")
+        loss = sum(losses[1:], losses[0])
         mean = errors[0] if len(errors) == 1 else sum(errors[1:], errors[0]) / len(errors)
         return loss, mean.squeeze(-1), errors[0]
 
-    def _policy_gradient_step(self, data: Minibatch) -> Any:
+    def _policy_gradient_step(self, data: Minibatch, raw: Tensor) -> Any:
         """Climb the first critic's value of the actor's own actions; returns minus that value."""
         rows = data.inputs.shape[-2]
         actor_tape = self._tape("actor", self.actor, rows)
         tape = self._tape("critic", self.critics[0], rows)
-        raw = self.actor.forward(data.observation, actor_tape)
-        tanh = torch.tanh(raw)
-        self._squash(tanh, out=data.action)  # in place of the replayed action, now used up
+        # in place of the replayed action, now used up
+        tanh = self._kernels.squash(raw, self._centre, self._half, data.action)
         value = self.critics[0].forward(data.inputs, tape)
         downhill = torch.full_like(value, -1 / rows)
         gradient = self.critics[0].action_gradient(downhill, tape)
-        gradient = torch.ops.aten.tanh_backward(gradient * self._half, tanh)
+        gradient = self._kernels.unsquash(gradient, self._half, tanh)
         if self._penalty:
             gradient = gradient.add(raw, alpha=2 * self._penalty / rows)
         self.actor.backward(gradient, actor_tape, into=self.actor_gradient)
@@ -275,8 +296,8 @@ class Learner(ABC):
 
     def _follow(self) -> None:
         """Move the targets their share of the way to the parameters."""
-        share = self._tau * self.control["moving"] if self.stacked else self._tau
-        self._move_targets(self._followers, self._followed, share)
+        moving = self.control.get("moving")
+        self._kernels.follow(self._followers, self._followed, self._tau, moving)
 
     def _step(self, adam: Adam, name: str, active: str) -> None:
         if self.stacked:
@@ -287,8 +308,7 @@ class Learner(ABC):
 
     def _note_actor_loss(self, loss: Any) -> None:
         if self.stacked:
-            moving = self.control["moving"].view(-1) > 0
-            self.actor_loss.copy_(torch.where(moving, loss, self.actor_loss))
+            self._kernels.note(self.actor_loss, loss, self.control["moving"])
         else:
             self.actor_loss = loss
 
@@ -298,6 +318,14 @@ class Learner(ABC):
     def _squash(self, tanh: Tensor, out: Tensor | None = None) -> Tensor:
         """From [-1, 1] to the bounds."""
         return torch.addcmul(self._centre, self._half, tanh, out=out)
+
+    def _target_tape(self, name: str, network: Any, rows: int) -> Any:
+        """The tape of that name on the way to the targets.
+
+        Only a stack has one of its own there, for what it looks at ahead; one agent alone stays in
+        its cache.
+        """
+        return self._tape(f"target {name}" if self.stacked else name, network, rows)
 
     def _tape(self, name: str, network: Any, rows: int) -> Any:
         """The tape of that name, made anew only when the number of rows changes.

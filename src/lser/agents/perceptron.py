@@ -128,22 +128,24 @@ class Perceptron:
         tape.inputs = inputs
         for index, layer in enumerate(self.hidden):
             step, native, buffer = tape.steps[index], self._native[index], tape.native[index]
-            self._kernels.affine(layer.bias, inputs, layer.weight, out=step.normal)
-            self._kernels.forward(
-                buffer.normal, native.gain, native.shift, buffer.outputs, buffer.rstd
-            )
+            self._kernels.hidden(inputs, layer, native, step, buffer)
             if late is not None and index == 0:
                 step.joined[..., -self.late :] = late
             inputs = step.joined
         return self._kernels.affine(self._head_bias, self.head.weight, step.transposed).mT
 
     def backward(self, gradient: Tensor, tape: Tape, *, into: "Perceptron") -> None:
-        """Write the parameters' gradient into the twin `into`, given that of the outputs."""
-        self._kernels.product(gradient.mT, tape.steps[-1].joined, out=into.head.weight)
-        if self._stacked:
-            torch.sum(gradient, -2, keepdim=True, out=into.head.bias)
-        else:
-            torch.sum(gradient, 0, out=into.head.bias)
+        """Write the parameters' gradient into the twin `into`, given that of the outputs.
+
+        The way down through the layers waits for no weight's gradient.
+        """
+        side = self._kernels.side
+        with side.fork():
+            self._kernels.product(gradient.mT, tape.steps[-1].joined, out=into.head.weight)
+            if self._stacked:
+                torch.sum(gradient, -2, keepdim=True, out=into.head.bias)
+            else:
+                torch.sum(gradient, 0, out=into.head.bias)
         above = self.head.weight
         for index in reversed(range(len(self.hidden))):
             step, native, buffer = tape.steps[index], self._native[index], tape.native[index]
@@ -153,8 +155,10 @@ class Perceptron:
                 *into._sums[index],
             )
             inputs = tape.steps[index - 1].transposed if index else tape.inputs.mT
-            self._kernels.product(inputs, step.gradient, out=into.hidden[index].weight)
+            with side.fork():
+                self._kernels.product(inputs, step.gradient, out=into.hidden[index].weight)
             gradient, above = step.gradient, self._transposed[index]
+        side.join()
 
     def input_gradient(self, gradient: Tensor, tape: Tape, *, first: int = 0) -> Tensor:
         """Gradient of the inputs from column `first` on, or of the late ones, (.., b, columns)."""

@@ -77,19 +77,19 @@ class SACLearner(Learner):
         else:
             self.temperature = math.exp(self.log_temperature.item())
         rows = data.reward.shape[-2]
-        actor_tape = self._tape("actor", self.actor, rows)
-        tape = self._tape("critic", self.critics[0], rows)
+        actor_tape = self._target_tape("actor", self.actor, rows)
+        tape = self._target_tape("critic", self.critics[0], rows)
         drawn = self._draw(self.actor.forward(data.next_observation, actor_tape), data.normals[0])
         self._squash(drawn.tanh, out=data.next_action)
         first, second = (critic.forward(data.next_inputs, tape) for critic in self.target_critics)
         value = self._plus(torch.minimum(first, second), -self.temperature, drawn.log_density)
         return torch.addcmul(data.reward, data.discount, value)
 
-    def _improve(self, data: Minibatch) -> Any:
+    def _improve(self, data: Minibatch, raw: Tensor) -> Any:
         """Descend mean(temperature · log π(a|s) - min Q(s, a)), then adapt the temperature."""
         rows, temperature = data.inputs.shape[-2], self.temperature
         actor_tape = self._tape("actor", self.actor, rows)
-        drawn = self._draw(self.actor.forward(data.observation, actor_tape), data.normals[1])
+        drawn = self._draw(raw, data.normals[1])
         self._squash(drawn.tanh, out=data.action)
         tapes = [self._tape(n, self.critics[0], rows) for n in ("critic", "second critic")]
         first, second = (

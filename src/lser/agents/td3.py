@@ -26,17 +26,16 @@ class TD3Learner(Learner):
     def _target(self, data: Minibatch) -> Tensor:
         """r + γ (1 - terminated) min Q'(s', clip(π'(s') + clipped noise)), (.., b, 1)."""
         rows = data.reward.shape[-2]
-        raw = self.target_actor.forward(
-            data.next_observation, self._tape("actor", self.actor, rows)
-        )
+        actor_tape = self._target_tape("actor", self.actor, rows)
+        raw = self.target_actor.forward(data.next_observation, actor_tape)
         noise = (data.normals[0] * self._smoothing).clamp_(-self._clip, self._clip)
         self._squash(torch.tanh(raw).add_(noise).clamp_(-1.0, 1.0), out=data.next_action)
-        tape = self._tape("critic", self.critics[0], rows)
+        tape = self._target_tape("critic", self.critics[0], rows)
         first, second = (critic.forward(data.next_inputs, tape) for critic in self.target_critics)
         return torch.addcmul(data.reward, data.discount, torch.minimum(first, second))
 
-    def _improve(self, data: Minibatch) -> Any:
-        return self._policy_gradient_step(data)
+    def _improve(self, data: Minibatch, raw: Tensor) -> Any:
+        return self._policy_gradient_step(data, raw)
 
 
 class TD3(ActorCritic):

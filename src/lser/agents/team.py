@@ -1,8 +1,9 @@
 """Agents that can be stacked, and what a stack of their learners does."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+from lser.agents.acting import Answer
 from lser.agents.actor_critic import ActorCritic
 from lser.agents.learner import Learner, Member
 from lser.agents.minibatch import BatchShape, HostBatches
@@ -54,11 +55,14 @@ class Stack(Protocol):
     """The learners of a team, with the batches of their updates in buffers on the host."""
 
     batches: list[HostBatches]
+    beside: ClassVar[bool]
+    """Whether updates go on beside whoever launches them."""
 
-    def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
-        """Start an update of the agents in `active` (G,) on what lies in that buffer.
+    def launch(self, active: Sequence[Bool], first: int, *, errors: bool = True) -> None:
+        """Start updates of the agents in each of `active` (G,), one after another.
 
-        Without `errors` nobody will ask what it found.
+        Their batches lie in the buffers from `first` on. Without `errors` nobody will ask what
+        the last of them found.
         """
         ...
 
@@ -70,6 +74,11 @@ class Stack(Protocol):
         """Wait for the last update; its result is valid until the next call."""
         ...
 
+    @property
+    def looked(self) -> bool:
+        """Whether critics' values were looked at, and can be taken once updates have ended."""
+        ...
+
     def take_values(self) -> Float64:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none.
 
@@ -77,10 +86,11 @@ class Stack(Protocol):
         """
         ...
 
-    def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
-        """Actions (G, N, A), before noise, for observations (G, N, O).
+    def ask(self, observations: Float32, normals: Float32 | None = None) -> Answer:
+        """Start on actions (G, N, A), before noise, for observations (G, N, O).
 
-        `normals` (G, A, N) are the draws of stochastic policies.
+        They are those of the actors after all updates that were launched before. `normals` (G, A,
+        N) are the draws of stochastic policies.
         """
         ...
 

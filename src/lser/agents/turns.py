@@ -1,12 +1,13 @@
 """G learners on the CPU, one after another: side by side their arrays would leave the cache."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lser.agents.acting import Answer
 from lser.agents.minibatch import BatchShape, HostBatches, Minibatch, minibatch
 from lser.agents.team import Found, Team
 from lser.types import Bool, Float32, Float64
@@ -14,6 +15,8 @@ from lser.types import Bool, Float32, Float64
 
 class Turns:
     """Learners on the CPU, one after another."""
+
+    beside: ClassVar[bool] = False
 
     def __init__(self, team: Team, shape: BatchShape, buffers: Sequence[Tensor]) -> None:
         """Make a learner for every member."""
@@ -27,10 +30,15 @@ class Turns:
         errors, loss = np.zeros((count, shape.rows), np.float32), np.zeros(count, np.float32)
         self._found = Found(errors, loss)
         self._values = np.full((count, 8), np.nan)
+        self.looked = False
 
     @torch.inference_mode()
-    def launch(self, active: Bool, buffer: int, *, errors: bool = True) -> None:
-        """Update the agents in `active` (G,) on what lies in that buffer."""
+    def launch(self, active: Sequence[Bool], first: int, *, errors: bool = True) -> None:
+        """Update the agents in each of `active` (G,) on what lies in the buffers from `first`."""
+        for turn, who in enumerate(active):
+            self._update(who, first + turn)
+
+    def _update(self, active: Bool, buffer: int) -> None:
         for slot in map(int, np.flatnonzero(active)):
             rewards = self.batches[buffer].rewards[slot]
             update = self.learners[slot].update_alone(self._data[buffer][slot], rewards)
@@ -38,6 +46,7 @@ class Turns:
             self._found.critic_loss[slot] = update.critic_loss
             if update.values is not None:
                 self._values[slot] = *update.values.tolist(), *self.learners[slot].bounds.allowed()
+                self.looked = True
 
     def ready(self) -> bool:
         """Always: updates are made at once."""
@@ -50,16 +59,17 @@ class Turns:
     def take_values(self) -> Float64:
         """The numbers of `Values` (G, 8) looked at since the last call, NaN where none."""
         values, self._values = self._values, np.full_like(self._values, np.nan)
+        self.looked = False
         return values
 
     @torch.inference_mode()
-    def choose(self, observations: Float32, normals: Float32 | None = None) -> Float32:
+    def ask(self, observations: Float32, normals: Float32 | None = None) -> Answer:
         """Actions (G, N, A), before noise, for observations (G, N, O)."""
         chosen = []
         for slot, learner in enumerate(self.learners):
             normal = None if normals is None else torch.from_numpy(normals[slot]).t()
             chosen.append(learner.choose(torch.from_numpy(observations[slot]), normal).numpy())
-        return np.stack(chosen)
+        return Answer(np.stack(chosen), None)
 
     def actor(self, slot: int) -> Float32:
         """One agent's actor, (P,)."""

@@ -35,18 +35,20 @@ class Fleet:
         workers: int = 0,
         checkpoint_seconds: float = inf,
         apart: bool | None = None,
+        split: int = 1,
     ) -> None:
         """Build the jobs' runs in `workers` processes, or in this one, and stack their learners.
 
         With `apart` memories that wait for TD errors go at their own pace; by default they do
-        where updates run beside this process.
+        where updates run beside this process. The others make `split` squads of equal size.
         """
         name = device_name(device)
         if apart is None:
             apart = torch.device(device).type != "cpu"
         self._checkpoint_seconds = checkpoint_seconds
         self._asked = sum(from_json(dict(job.experiment)).sessions for job in jobs)
-        self.squads = [Squad(some, device, name) for some in mustered(jobs, workers, apart=apart)]
+        musters = mustered(jobs, workers, apart=apart, split=split)
+        self.squads = [Squad(some, device, name) for some in musters]
         joined = [squad.join() for squad in self.squads]
         if any(len({seat.kind for seat in seats}) > 1 for seats in joined):
             for squad in self.squads:
@@ -104,14 +106,18 @@ class Fleet:
         )
 
 
-def mustered(jobs: Sequence[Job], workers: int, *, apart: bool) -> list[Muster]:
-    """The jobs in squads, by whether they see a goal and, with `apart`, wait for TD errors."""
+def mustered(jobs: Sequence[Job], workers: int, *, apart: bool, split: int = 1) -> list[Muster]:
+    """The jobs in squads, by whether they see a goal and, with `apart`, wait for TD errors.
+
+    Those that do not wait are dealt to `split` squads.
+    """
     experiments = [from_json(dict(job.experiment)) for job in jobs]
     waits = [waits_for_errors(one) for one in experiments]
-    squads: dict[tuple[bool, bool], list[Job]] = {}
+    squads: dict[tuple[bool, bool, int], list[Job]] = {}
     # those that wait come first: no crew should have many of those that make others wait
-    for at in sorted(range(len(jobs)), key=lambda at: not waits[at]):
-        kind = apart and waits[at], sees_goals(experiments[at])
+    for place, at in enumerate(sorted(range(len(jobs)), key=lambda at: not waits[at])):
+        alone = apart and waits[at]
+        kind = alone, sees_goals(experiments[at]), 0 if alone else place % split
         squads.setdefault(kind, []).append(jobs[at])
     if len(squads) == 1:
         return [Muster(some, workers) for some in squads.values()]

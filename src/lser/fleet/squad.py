@@ -21,7 +21,7 @@ from lser.experiments.study import Job
 from lser.fleet.board import Board, Shape
 from lser.fleet.links import Link, LocalLink, ProcessLink
 from lser.fleet.messages import Act, Close, Give, Hear, Joined, Prepare, Ready, Save, States
-from lser.types import Float32
+from lser.types import Bool, Float32
 
 log = logging.getLogger("lser")
 
@@ -151,33 +151,50 @@ class Squad:
     def _vector_step(self, step: int, *, hold: bool) -> Course:
         """Choose actions, let the crews take them, and learn from what they drew before."""
         board = self.board
-        normals = board.normals[0] if len(board.normals) else None
-        with self._timed("act"):
-            yield self.stack
-            board.actions[:] = self.stack.choose(board.observations, normals)
-            self._note_values()  # the actions are there, so are they
+        if self.stack.looked:
+            with self._timed("act"):
+                yield self.stack
+            self._note_values()
+        wanted = [self._wanted(ready) for ready in self._ready]  # before anything is learned
+        self._ready = [Ready()] * len(self._links)  # nothing is wanted twice
         due, running = board.due.copy(), board.running.astype(np.bool_)
+        updates = [running & (due > turn) for turn in range(int(due.max(initial=0)))]
+        answer = self.stack.ask(
+            board.observations, board.normals[0] if len(board.normals) else None
+        )
+        ahead = self.stack.beside and not self._waits.any()
+        if ahead and updates:  # they queue behind the actors, and the device is never idle
+            with self._timed("launch"):
+                self.stack.launch(updates, board.buffer(step, 0), errors=False)
+        with self._timed("act"):
+            yield answer
+            board.actions[:] = answer.take()
         replies: list[Ready | None] = [None] * len(self._links)
         for place, link in enumerate(self._links):
             if self._alive[place]:
-                link.send(Act(hold, *self._wanted(self._ready[place])))
-        self._ready = [Ready()] * len(self._links)  # nothing is wanted twice
-        for turn in range(int(due.max(initial=0))):
-            active = running & (due > turn)
+                link.send(Act(hold, *wanted[place]))
+        if not ahead:
+            yield from self._learn_in_turns(step, updates, replies)
+        with self._timed("crews"):
+            yield from self._collect(replies)
+        yield from self._get_ready(replies)
+
+    def _learn_in_turns(
+        self, step: int, updates: Sequence[Bool], replies: list[Ready | None]
+    ) -> Course:
+        """Update by update, as memories that wait for errors need it."""
+        for turn, active in enumerate(updates):
             hearing = np.flatnonzero((self._waits & active).any(1)).tolist()
             with self._timed("launch"):
-                self.stack.launch(active, board.buffer(step, turn), errors=bool(hearing))
+                self.stack.launch([active], self.board.buffer(step, turn), errors=bool(hearing))
             if hearing:
                 with self._timed("errors"):
                     yield self.stack
-                    board.errors[:] = self.stack.found().errors
+                    self.board.errors[:] = self.stack.found().errors
                 with self._timed("waiting memories"):
                     yield from self._hear(turn, hearing, replies)
             else:
                 yield None
-        with self._timed("crews"):
-            yield from self._collect(replies)
-        yield from self._get_ready(replies)
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
