@@ -10,6 +10,7 @@ import length
 import like_with_like
 import offers
 import regions
+import regions_cured
 from committed import RESULTS, findings, panel_of
 from delayed import (
     BANDITS,
@@ -62,22 +63,27 @@ WATCHED = {  # what F by watch time adds: there a session's end counts
 }
 
 
-LOCAL = {  # what U adds: whether locality pays with a long discount
-    True: "Locality itself pays on Bazaar with the paper's discount, though a shorter one pays "
-    "more there, and adds little elsewhere",
-    False: "Locality itself adds little, where it can be told at all",
-}
-
-
 def answer() -> str:
     """The results in two sentences."""
     said = AS_PRINTED[new_seeds.outcome() if new_seeds.known() else ""] + _at_length()
     watched = WATCHED[interest_watch.outcome() if interest_watch.there() else ""]
     return (
         f"Replay in order of reward helps on VirtualTaobao: {said}; with the cure (lser-steady) "
-        f"it does at that length too{_ahead()}. {LOCAL[regions.holds()]}; on "
+        f"it does at that length too{_ahead()}. {_local()}; on "
         f"interest evolution paid by watch time{watched}, and where effects are delayed, LSER does "
         "harm."
+    )
+
+
+def _local() -> str:
+    """What U and V add: whether locality pays with a long discount, and with the cure."""
+    if not regions.holds():
+        return "Locality itself adds little, where it can be told at all"
+    cured = regions_cured.there() and regions_cured.said(regions_cured.primary()[1])
+    beside = f"; with the cure for all it {cured}" if cured else ""
+    return (
+        "Locality itself pays on Bazaar as printed with the paper's discount (a shorter one pays "
+        f"more there{beside}), and adds little elsewhere"
     )
 
 

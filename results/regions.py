@@ -201,11 +201,6 @@ def _users() -> str:
     )
 
 
-def cured() -> Gap:
-    """LSER minus uniform, both with the cure, at discount .99 and sparsity .02."""
-    return lead(FROZEN, CURED[0], CURED[-1])
-
-
 def _cured() -> str:
     if not all(set(seeds()) <= set(shares(cell, arm)) for cell in FROZEN for arm in CURED):
         return " Arms with the cure are not complete."

@@ -16,12 +16,13 @@ def cured(monkeypatch):
         patch.syspath_prepend(str(RESULTS))
         __import__("regions_cured")
     script = sys.modules["regions_cured"]
-    script.seeds.cache_clear()
-    script.primary.cache_clear()
+    cached = (script.seeds, script.primary, script.by_discount)
+    for one in cached:
+        one.cache_clear()
     monkeypatch.setattr(script, "there", lambda: True)
     yield script
-    script.seeds.cache_clear()
-    script.primary.cache_clear()
+    for one in cached:
+        one.cache_clear()
 
 
 def given(cured, monkeypatch, leads, *, noise=0.01):
@@ -53,7 +54,7 @@ def given(cured, monkeypatch, leads, *, noise=0.01):
 def test_the_rule_of_the_plan(cured, monkeypatch, uniform, shuffled, noise, said):
     given(cured, monkeypatch, {"uniform": uniform, "shuffled-code": shuffled}, noise=noise)
     assert cured.primary()[1] == said
-    assert f"locality **{said}**" in cured.reading()
+    assert f"locality **{cured.said(said)}** by the primary test" in cured.reading()
 
 
 def test_a_lead_is_the_mean_over_the_cells_of_every_seed(cured, monkeypatch):
