@@ -1,4 +1,4 @@
-"""Where locality does not pay, with the cure for all: the figures of V in plan.md.
+"""Whether locality pays with the cure for all: the figures of V in plan.md.
 
 ``python results/regions_cured.py run FOLDER PLACE PLACES`` makes every PLACES-th run, one after
 another, and goes on where it stood; ``pack FOLDER`` keeps what is finished in
@@ -138,7 +138,7 @@ def reading() -> str:
         for name, part in (("0", NEAR), (".99", FAR))
     )
     return (
-        "**Where locality does not pay, with the cure** (V of the plan; Bazaar, sparsity .02, "
+        "**Whether locality pays with the cure** (V of the plan; Bazaar, sparsity .02, "
         f"batch 32, 2,000 sessions, {len(seeds())} new seeds; shares of the possible). With the "
         f"cure for every memory, over six cells, locality **{said(outcome)}** by the primary test: "
         f"LSER minus each control, Holm over the two, {_told(found)}; *does not pay* would be both "
