@@ -151,7 +151,7 @@ def updater(runs: int, device: str, agent: str = "ddpg", stacked: bool = True) -
     kind = getattr(kinds, agent.upper())
     made = [kind(OBSERVATION, low, high, seed=seed, diagnose_every=0) for seed in range(runs)]
     team = Team.of(made)
-    shape = team.batch_shape(BATCH)
+    shape = team.batch_shape(BATCH, packed=stacked)
     pin = device.startswith("cuda")
     buffers = [torch.randn(shape.floats, pin_memory=pin) for _ in range(2)]
     if stacked:

@@ -147,7 +147,9 @@ def run_a(options: argparse.Namespace, deadline: float) -> None:
     """A, or half of it, at the length that fits or is given; the probe's runs are thrown away."""
     command = "lser study paper-regime --scale paper --seeds 10 --engine fleet"
     runs = [
-        one for one in plan("paper-regime", "paper", 10) if options.horizon in ("both", one.horizon)
+        replace(one, seed=one.seed + options.shift)
+        for one in plan("paper-regime", "paper", 10)
+        if options.horizon in ("both", one.horizon)
     ]
     runs = sorted(runs, key=lambda one: one.label)[: options.limit]
     sessions = options.sessions or fitting(runs, options, deadline)
@@ -204,7 +206,7 @@ def main() -> None:
     parser.add_argument("--split", type=int, default=1, help="squads that A's runs are dealt to")
     parser.add_argument("--arms", default="", help="labels with commas between, of the letters")
     parser.add_argument("--seeds", type=int, help="how many, of the letters")
-    parser.add_argument("--shift", type=int, default=0, help="added to seeds, to try this out")
+    parser.add_argument("--shift", type=int, default=0, help="added to seeds")
     parser.add_argument("--reward", choices=("quality", "watch time"), help="of F")
     parser.add_argument("--noise", type=float, choices=(0.1, 0.3), help="of C")
     parser.add_argument("--flips", type=int, choices=(0, 4), help="of G")

@@ -1,6 +1,6 @@
 """What travels between layers: blocks of transitions, sampled batches, a catalogue of items."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,33 @@ class Batch(NamedTuple):
     truncated: Bool  # (b,)
     ids: Int64  # (b,) never repeat over the life of a memory
     weights: Float32  # (b,) importance weights; ones where the memory has none
+
+
+class Layout(NamedTuple):
+    """Which columns of a packed row hold what; the two flags are 0.0 or 1.0."""
+
+    observation: slice
+    action: slice
+    reward: int
+    next_observation: slice
+    terminated: int
+    truncated: int
+    width: int
+
+    @classmethod
+    def of(cls, observation_dim: int, action_dim: int) -> Self:
+        """The layout [observation | action | reward | next_observation | two flags]."""
+        reward = observation_dim + action_dim
+        ends = reward + 1 + observation_dim
+        return cls(
+            slice(0, observation_dim),
+            slice(observation_dim, reward),
+            reward,
+            slice(reward + 1, ends),
+            ends,
+            ends + 1,
+            ends + 2,
+        )
 
 
 class Profile(NamedTuple):

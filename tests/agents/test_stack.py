@@ -31,7 +31,7 @@ def batches(count: int, seed: int = 0) -> list[Any]:
 
 def stack(of: Agents, device: str = "cpu", *, turns: int = 1, **options: Any) -> DeviceStack:
     team = Team.of(of)
-    shape = team.batch_shape(ROWS)
+    shape = team.batch_shape(ROWS, packed=True)
     buffers = [torch.zeros(shape.floats) for _ in range(2 * turns)]
     made = DeviceStack(team, shape, buffers, torch.device(device), **options)
     load(made, of)

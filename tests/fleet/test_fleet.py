@@ -428,13 +428,17 @@ def test_stacked_learners_make_the_same_fleet_to_rounding(
             super().launch(active, first, **options)
 
     def stacked(team, rows, device, buffers, urgent):
-        return Watched(team, team.batch_shape(rows), buffers, torch.device(device))
+        return Watched(team, packed(team, rows, device), buffers, torch.device(device))
+
+    def packed(team, rows, device):
+        return team.batch_shape(rows, packed=True)
 
     length = {**LENGTH, "sessions": 8}
     knobs = {"diagnose_every": 7, "value_bound": "auto"}
     experiments = [small(memory, agent, knobs, **length) for memory in ("lser", third, "uniform")]
     work = jobs(tmp_path, *experiments)
     monkeypatch.setattr("lser.fleet.squad.make_stack", stacked)
+    monkeypatch.setattr("lser.fleet.squad.stack_shape", packed)
     assert Fleet(work, device="cpu", split=split).go()
     assert (max(launched) > 1) == (third != "per")
     for one, job in zip(alone(tmp_path, experiments), work, strict=True):

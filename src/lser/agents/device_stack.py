@@ -17,9 +17,16 @@ from torch import Tensor
 
 from lser.agents.acting import Acting, Answer
 from lser.agents.graphs import capture_graph
-from lser.agents.kernels import STACKED, fused
+from lser.agents.kernels import STACKED, compiled_if_possible, fused
 from lser.agents.learner import Plan, Update
-from lser.agents.minibatch import BatchShape, HostBatches, minibatch, plan_numbers
+from lser.agents.minibatch import (
+    BatchShape,
+    HostBatches,
+    UnpackedBatches,
+    host_batches,
+    plan_numbers,
+    unpack,
+)
 from lser.agents.streams import Beside
 from lser.agents.team import Found, Team
 from lser.types import Bool, Float32, Float64
@@ -61,7 +68,7 @@ class DeviceStack:
         compiled: bool = True,
         urgent: bool = False,
     ) -> None:
-        """Make room on `device`; with `capture` and CUDA an update is one graph.
+        """Make room on `device` for packed batches; with `capture` and CUDA updates are a graph.
 
         What several stacks have under way goes side by side, that of an `urgent` one first.
         """
@@ -71,7 +78,8 @@ class DeviceStack:
         self.stream = torch.cuda.Stream(device, self._priority) if self._cuda else None
         if self._cuda:
             torch.set_float32_matmul_precision("highest")
-        kernels = fused() if self._cuda and compiled else STACKED
+        fusing = self._cuda and compiled
+        kernels = fused() if fusing else STACKED
         if self._cuda:
             kernels = kernels._replace(side=Beside(device, self._priority))
         self.learner = team.learner_type(
@@ -79,13 +87,15 @@ class DeviceStack:
         )
         self._registered: list[Tensor] = []
         self._shape = shape
-        self.batches = [HostBatches(shape, self._pinned(buffer)) for buffer in buffers]
-        self._device_batches = torch.zeros(shape.floats, device=device)  # of the update under way
-        self._single = torch.zeros_like(self._device_batches)
+        self.batches = [host_batches(shape, self._pinned(buffer)) for buffer in buffers]
+        discounts = torch.tensor([member.params.discount for member in team.members], device=device)
+        self._unpacked = UnpackedBatches(
+            shape, discounts.view(-1, 1, 1), compiled_if_possible(unpack) if fusing else unpack
+        )
+        self._single = torch.zeros(shape.floats, device=device)
         turns = -(-len(buffers) // 2)
         self._arriving = torch.zeros(2, turns, shape.floats, device=device)
-        self._data = minibatch(shape, self._device_batches)
-        self.learner.set_control(plan_numbers(shape, self._device_batches))
+        self.learner.set_control(self._unpacked.numbers)
         pin = self._cuda
         self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
         self._host_loss = torch.zeros(count, pin_memory=pin)
@@ -190,8 +200,8 @@ class DeviceStack:
 
     def _learn(self, batches: Tensor, *, actor: bool = True, diagnose: bool = False) -> Update:
         """An update on batches that are on the device."""
-        self._device_batches.copy_(batches)  # an update fills in actions
-        return self.learner.update(self._data, actor=actor, diagnose=diagnose)
+        data = self._unpacked.take(batches)
+        return self.learner.update(data, actor=actor, diagnose=diagnose)
 
     def _carried_out(
         self, key: tuple[Any, ...], work: Callable[[], Update], given: Tensor

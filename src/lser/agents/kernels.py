@@ -310,19 +310,19 @@ def fused() -> Kernels:
     config: Any = torch._dynamo.config
     config.recompile_limit = max(config.recompile_limit, 64)  # one per shape
     return STACKED._replace(
-        hidden=stacked_hidden(_compiled(stacked_forward)),
-        backward=_compiled(stacked_backward),
-        backward_inputs=_compiled(stacked_backward_inputs),
-        adam=_compiled(stacked_adam),
-        follow=_compiled(stacked_follow),
-        squash=_compiled(squash),
-        unsquash=_compiled(unsquash),
-        judge=_compiled(stacked_judge),
-        note=_compiled(stacked_note),
+        hidden=stacked_hidden(compiled_if_possible(stacked_forward)),
+        backward=compiled_if_possible(stacked_backward),
+        backward_inputs=compiled_if_possible(stacked_backward_inputs),
+        adam=compiled_if_possible(stacked_adam),
+        follow=compiled_if_possible(stacked_follow),
+        squash=compiled_if_possible(squash),
+        unsquash=compiled_if_possible(unsquash),
+        judge=compiled_if_possible(stacked_judge),
+        note=compiled_if_possible(stacked_note),
     )
 
 
-def _compiled(kernel: Callable[..., R]) -> Callable[..., R]:
+def compiled_if_possible(kernel: Callable[..., R]) -> Callable[..., R]:
     """`kernel` compiled, or itself with a warning where that does not work."""
     compiled = torch.compile(kernel, dynamic=False, fullgraph=True)
     works = True

@@ -6,8 +6,14 @@ import torch
 from torch import Tensor
 
 from lser.agents.device_stack import DeviceStack
+from lser.agents.minibatch import BatchShape
 from lser.agents.team import Stack, Team
 from lser.agents.turns import Turns
+
+
+def stack_shape(team: Team, batch_size: int, device: str) -> BatchShape:
+    """How batches lie in the buffers of a stack on `device`: an accelerator unpacks them."""
+    return team.batch_shape(batch_size, packed=torch.device(device).type != "cpu")
 
 
 def make_stack(
@@ -22,7 +28,7 @@ def make_stack(
 
     Of several stacks on one device, updates of an `urgent` one come first.
     """
-    shape = team.batch_shape(batch_size)
+    shape = stack_shape(team, batch_size, device)
     given = buffers or [torch.zeros(shape.floats) for _ in range(2)]
     if torch.device(device).type == "cpu":
         return Turns(team, shape, given)

@@ -26,10 +26,10 @@ class Team(NamedTuple):
         members = [agent.member for agent in agents]
         return cls(agents[0].learner_type, agents[0].observation_dim, members)
 
-    def batch_shape(self, rows: int) -> BatchShape:
+    def batch_shape(self, rows: int, *, packed: bool = False) -> BatchShape:
         """The sizes of the batches of one update of all."""
         sizes = self.observation_dim, len(self.members[0].low), self.learner_type.normals
-        return BatchShape(len(self.members), rows, *sizes, len(self.learner_type.numbers))
+        return BatchShape(len(self.members), rows, *sizes, len(self.learner_type.numbers), packed)
 
 
 def kind(agent: object) -> tuple[object, ...]:

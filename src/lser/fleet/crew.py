@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lser.agents.minibatch import BatchShape, HostBatches
+from lser.agents.minibatch import BatchShape, HostBatches, host_batches
 from lser.agents.team import kind
 from lser.experiments.experiment import from_json
 from lser.experiments.progress import ProgressFile
@@ -87,7 +87,8 @@ class Crew:
         self.seats = [seat if slot is not None else None for seat, slot in kept]
         self._board = board
         self._batches = [
-            HostBatches(batch, torch.from_numpy(buffer[: batch.floats])) for buffer in board.batches
+            host_batches(batch, torch.from_numpy(buffer[: batch.floats]))
+            for buffer in board.batches
         ]
 
     def answer(self, message: Any) -> list[Any]:

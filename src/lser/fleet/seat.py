@@ -14,6 +14,7 @@ from lser.experiments.experiment import Experiment
 from lser.experiments.progress import Watcher
 from lser.experiments.run import Run
 from lser.fleet.board import Board
+from lser.replay.memory import Memory
 from lser.training.loop import advance, draw, due, look, store
 from lser.training.traffic import Arrival
 from lser.types import Float32, Int64
@@ -38,6 +39,9 @@ class Seat:
         self.slot = 0
         # its next batch cannot be drawn before the last one's errors are known
         self.waits = waits_for_errors(run.experiment)
+        # rows go from a memory of ours straight to where the device copies them from
+        replay = run.replay
+        self._lends = replay.store.lend if isinstance(replay, Memory) else None
         self.running = True
         # the evaluation that is due, and wants the actor
         self._evaluation: Callable[[dict[str, float]], None] | None = None
@@ -80,8 +84,11 @@ class Seat:
 
     def _draw(self, board: Board, batches: list[HostBatches], step: int) -> None:
         turn = self._drawn
+        host = batches[board.buffer(step, turn)]
+        if self._lends is not None and (rows := host.rows(self.slot)) is not None:
+            self._lends(rows)
         batch = draw(self.run.replay, self.run.progress, turn, self.run.experiment.batch_size)
-        self.agent.stage(batch, batches[board.buffer(step, turn)], self.slot)
+        self.agent.stage(batch, host, self.slot)
         self._ids = batch.ids if self.waits else None
         self._drawn += 1
 

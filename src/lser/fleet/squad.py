@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from lser.agents.stack import make_stack
+from lser.agents.stack import make_stack, stack_shape
 from lser.agents.team import Stack, Team
 from lser.experiments.experiment import from_json
 from lser.experiments.study import Job
@@ -95,7 +95,7 @@ class Squad:
         experiment = from_json(dict(self._jobs[0].experiment))
         first, rows, users = everybody[0], experiment.batch_size, experiment.users
         team = Team(first.learner_type, first.observation_dim, [s.member for s in everybody])
-        batch = team.batch_shape(rows)
+        batch = stack_shape(team, rows, self._device)
         turns = ceil(users * experiment.updates_per_step)
         shape = Shape(
             *(len(everybody), users, batch.observations, batch.actions, rows),
@@ -162,10 +162,12 @@ class Squad:
         answer = self.stack.ask(
             board.observations, board.normals[0] if len(board.normals) else None
         )
-        ahead = self.stack.beside and not self._waits.any()
-        if ahead and updates:  # they queue behind the actors, and the device is never idle
-            with self._timed("launch"):
-                self.stack.launch(updates, board.buffer(step, 0), errors=False)
+        in_turns = self._waits.any() or not self.stack.beside
+        # a busy device gets its updates behind the actors, so that it is never idle; crews that
+        # keep an idle one waiting get their actions first
+        queued = not in_turns and not self.stack.ready()
+        if queued:
+            self._launch(step, updates)
         with self._timed("act"):
             yield answer
             board.actions[:] = answer.take()
@@ -173,11 +175,19 @@ class Squad:
         for place, link in enumerate(self._links):
             if self._alive[place]:
                 link.send(Act(hold, *wanted[place]))
-        if not ahead:
+        if in_turns:
             yield from self._learn_in_turns(step, updates, replies)
+        elif not queued:
+            self._launch(step, updates)
         with self._timed("crews"):
             yield from self._collect(replies)
         yield from self._get_ready(replies)
+
+    def _launch(self, step: int, updates: Sequence[Bool]) -> None:
+        """All updates of a step, of which nobody waits for errors."""
+        if updates:
+            with self._timed("launch"):
+                self.stack.launch(updates, self.board.buffer(step, 0), errors=False)
 
     def _learn_in_turns(
         self, step: int, updates: Sequence[Bool], replies: list[Ready | None]

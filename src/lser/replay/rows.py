@@ -1,6 +1,4 @@
-"""Packed rows: what lies in which column, and the kernels that pack, copy and gather them."""
-
-from typing import NamedTuple, Self
+"""The kernels that pack, copy and gather rows."""
 
 import numpy as np
 
@@ -10,33 +8,6 @@ from lser.types import Bool, Float32, Float64, Int64
 LARGEST = np.finfo(np.float32).max
 AHEAD = 16  # rows; measured: 8 to 32 are alike
 _LINE = 16  # float32 in a cache line
-
-
-class Layout(NamedTuple):
-    """Which columns of a packed row hold what; the two flags are 0.0 or 1.0."""
-
-    observation: slice
-    action: slice
-    reward: int
-    next_observation: slice
-    terminated: int
-    truncated: int
-    width: int
-
-    @classmethod
-    def of(cls, observation_dim: int, action_dim: int) -> Self:
-        """The layout [observation | action | reward | next_observation | two flags]."""
-        reward = observation_dim + action_dim
-        ends = reward + 1 + observation_dim
-        return cls(
-            slice(0, observation_dim),
-            slice(observation_dim, reward),
-            reward,
-            slice(reward + 1, ends),
-            ends,
-            ends + 1,
-            ends + 2,
-        )
 
 
 @inner

@@ -22,7 +22,6 @@ from lser.files import State
 from lser.replay.mapped import map_rows
 from lser.replay.rows import (
     LARGEST,
-    Layout,
     append_rows,
     empty_slots,
     find_held,
@@ -32,7 +31,7 @@ from lser.replay.rows import (
     ring_writes,
     write_rows,
 )
-from lser.types import Batch, Bool, Float32, Float64, Int64
+from lser.types import Batch, Bool, Float32, Float64, Int64, Layout
 
 Storage = Literal["memory", "memmap", "none"]
 Write = Callable[[], None]  # changes the store all at once
@@ -75,6 +74,7 @@ class Store:
         self.ids: Int64 = np.full(self.capacity, -1, np.int64)
         self.counts: Int64 = np.zeros(2, np.int64)  # how many are held, and were ever written
         self._ones: Float32 = np.ones(0, np.float32)
+        self._lent: Float32 | None = None
         self._fields = tuple(np.s_[:, c] for c in self.layout[:4])  # as `Batch` has them
 
     def __len__(self) -> int:
@@ -180,9 +180,17 @@ class Store:
         gather(self.rows, self.ids, slots, rows, flags, ids)
         return self.wrap(rows, flags, ids, weights)
 
+    def lend(self, rows: Float32) -> None:
+        """Put the rows of the next batch into `rows` (b, width), if it is as large."""
+        self._lent = rows
+
     def blank(self, count: int) -> tuple[Float32, Bool, Int64]:
         """Rows, flags (2, count) and ids for `gather` to fill."""
-        rows = np.empty((count, self.layout.width), _FLOAT32)
+        lent, self._lent = self._lent, None
+        if lent is None or len(lent) != count:
+            rows = np.empty((count, self.layout.width), _FLOAT32)
+        else:
+            rows = lent
         return rows, np.empty((2, count), _BOOL), np.empty(count, _INT64)
 
     def wrap(self, rows: Float32, flags: Bool, ids: Int64, weights: Float32 | None = None) -> Batch:
