@@ -30,6 +30,7 @@ OBSERVATION, ACTION, BATCH, HIDDEN = 91, 27, 128, 128
 MIX = ("lser", "uniform", "per", "der", "aer", "ser", "reward-top", "random-code", "lser-p")
 TARGETS = {"lser": 60_000, "uniform": 60_000, "mix": 40_000}  # agent-steps/s of 120 runs
 TIMES_ONE_CORE = 60
+SETTLED = 400  # steps of a run after which its squad's updates are compiled and captured
 
 
 class Enough(Exception):
@@ -192,9 +193,10 @@ def fleet(
 
         def stop() -> bool:
             now = time.perf_counter()
-            if not marks and not all(squad.board.due.any() for squad in sailing.squads):
-                return False
             steps = [squad.reached.steps for squad in sailing.squads]
+            slow = any(made < SETTLED * runs for made, runs in zip(steps, seats, strict=True))
+            if not marks and slow:
+                return False
             marks.append((now, steps, sailing.times))
             if now - marks[0][0] > warm + options.seconds:
                 raise Enough

@@ -1,0 +1,253 @@
+"""Every memory tuned alike on VirtualTaobao: the other half of I in plan.md.
+
+``python results/taobao_tuning.py run FOLDER --seconds 700`` makes the grid and then, at the
+settings that it chooses, the comparison on new seeds, as fleets on an accelerator; what time cuts
+off is scored where it stands. ``pack FOLDER`` keeps both in ``taobao_tuning.jsonl.gz`` and
+``taobao_tuned_alike.jsonl.gz``; without arguments it prints every figure from there.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from committed import RESULTS
+from delayed import Gap, gap, verdict
+from equal_tuning import GRID, Setting, setting_of
+from locality import signed
+from planned import apart, sail
+from standing import chance, ran, with_holm
+
+from lser.experiments import records
+from lser.experiments.experiment import Experiment
+from lser.experiments.presets import lasting, preset
+from lser.experiments.studies import scale_of
+from lser.experiments.study import finished, job_for
+from lser.report.panels import columns
+from lser.report.stats import area_under_curve, mean_t
+from lser.report.style import listing, name_of
+
+FILE = RESULTS / "taobao_tuning.jsonl.gz"
+ALIKE = RESULTS / "taobao_tuned_alike.jsonl.gz"
+MEMORIES = ("uniform", "lser", "reward-top", "shuffled-code", "aer", "ser", "per")
+OURS = "lser"
+SEEDS, NEW = range(200, 203), range(150, 160)
+SESSIONS, LONG = 5_000, 15_000
+DEFAULT = Setting(0.1, 128, 0.99)  # of `preset`
+COMMAND = "python results/taobao_tuning.py run FOLDER"
+Held = dict[str, dict[int, records.Record]]  # by label, then seed
+
+
+def experiment(memory: str, setting: Setting, seed: int) -> Experiment:
+    """A run of the grid."""
+    one = lasting(preset("virtual-taobao", memory), SESSIONS)
+    agent = replace(one.agent, noise_scale=setting.noise, discount=setting.discount)
+    return replace(
+        one,
+        agent=agent,
+        batch_size=setting.batch,
+        evaluate_every=SESSIONS // 10,
+        final_sessions=500,
+        seed=seed,
+        study="taobao-tuning",
+        label=f"{memory}, {setting.words}",
+    )
+
+
+def at_its_setting(memory: str, setting: Setting, seed: int) -> Experiment:
+    """A run of the comparison."""
+    one = replace(experiment(memory, setting, seed), study="taobao-tuned-alike", label=memory)
+    return replace(one, sessions=LONG, evaluate_every=LONG // 10, final_sessions=1_000)
+
+
+def grid() -> list[Experiment]:
+    """Every memory at every setting."""
+    return [experiment(m, one, seed) for m in MEMORIES for one in GRID for seed in SEEDS]
+
+
+def comparison(settings: dict[str, Setting]) -> list[Experiment]:
+    """Every memory at its own setting, on seeds that were not tuned on."""
+    return [at_its_setting(m, one, seed) for m, one in settings.items() for seed in NEW]
+
+
+def labelled(runs: Iterable[records.Record]) -> Held:
+    """Runs that were scored, by label and seed."""
+    found: Held = {}
+    for run in runs:
+        if run.final is not None:
+            found.setdefault(run.label, {})[run.seed] = run
+    return found
+
+
+def share(run: records.Record, score: float) -> float:
+    """A CTR as a share of the possible."""
+    known = scale_of(run.experiment, "ctr")
+    assert known is not None
+    return (score - known.random.score) / (known.best.score - known.random.score)
+
+
+def area(run: records.Record) -> float:
+    """The area under a run's curve of evaluations, as a share of the possible."""
+    return share(run, area_under_curve(*columns(run)))
+
+
+def end(run: records.Record) -> float:
+    """The share of the possible at the end."""
+    return share(run, (run.final or {})["metric"])
+
+
+def mean_of(
+    score: Callable[[records.Record], float], held: Held, memory: str, setting: Setting
+) -> float:
+    """The mean over the tuning seeds."""
+    of = held[f"{memory}, {setting.words}"]
+    return float(np.mean([score(of[seed]) for seed in SEEDS]))
+
+
+def chosen(held: Held) -> dict[str, Setting]:
+    """The setting with the largest area under the curve, of memories whose grid is complete."""
+    whole = [
+        m for m in MEMORIES if all(set(SEEDS) <= set(held.get(f"{m}, {g.words}", {})) for g in GRID)
+    ]
+    return {m: max(GRID, key=lambda one: mean_of(area, held, m, one)) for m in whole}
+
+
+def make(folder: Path, seconds: float, device: str, workers: int) -> None:
+    """The grid, one fleet for each size of batch, then the comparison likewise."""
+    deadline = time.time() + seconds
+    _sail(folder, grid(), deadline, device, workers)
+    settings = chosen(labelled(records.find(folder / "taobao-tuning")))
+    print({memory: one.words for memory, one in settings.items()}, flush=True)
+    _sail(folder, comparison(settings), deadline, device, workers)
+
+
+def _sail(
+    folder: Path, runs: Sequence[Experiment], deadline: float, device: str, workers: int
+) -> None:
+    for batch in sorted({one.batch_size for one in runs}, reverse=True):
+        jobs = [job_for(one, folder, COMMAND) for one in runs if one.batch_size == batch]
+        left = [job for job in jobs if not finished(job)]
+        if left and time.time() < deadline:
+            print(f"batch {batch}: {len(left)} runs, {deadline - time.time():.0f} s", flush=True)
+            apart(sail, left, device, workers, deadline)
+
+
+def there() -> bool:
+    """Whether it has run."""
+    return FILE.exists() and ALIKE.exists()
+
+
+@cache
+def tuning() -> Held:
+    """The grid's runs."""
+    return labelled(records.find(FILE))
+
+
+@cache
+def alike() -> Held:
+    """The comparison's runs."""
+    return labelled(records.find(ALIKE))
+
+
+def settings() -> dict[str, Setting]:
+    """What each memory of the comparison was given."""
+    return {memory: setting_of(runs[min(runs)]) for memory, runs in alike().items()}
+
+
+def leads() -> dict[str, tuple[Gap, float]]:
+    """LSER minus every other memory, each at its own setting, with Holm's p."""
+    ends = {m: {seed: end(run) for seed, run in of.items()} for m, of in alike().items()}
+    return with_holm({m: gap(ends[OURS], of) for m, of in ends.items() if m != OURS})
+
+
+def outcome() -> str:
+    """Who wins, by the rule of the plan."""
+    sides = {m: verdict(one.mean, p) for m, (one, p) in leads().items()}
+    below = [name_of(m) for m, where in sides.items() if where == "below"]
+    level = [name_of(m) for m, where in sides.items() if where == "not separated"]
+    if below:
+        return f"LSER does not win: it ends below {listing(below)}"
+    return f"open: LSER is not separated from {listing(level)}" if level else "LSER wins"
+
+
+def reading() -> str:
+    """What both say in words; nothing before they have run."""
+    if not there():
+        return ""
+    means = {m: mean_t([end(run) for run in of.values()]).estimate for m, of in alike().items()}
+    ordered = sorted(means, key=means.__getitem__, reverse=True)
+    told = "; ".join(
+        f"{name_of(m)} {signed(one.mean)} ({verdict(one.mean, p)}, {chance(p)})"
+        for m, (one, p) in leads().items()
+    )
+    given = "; ".join(f"{name_of(m)} {one.words}" for m, one in settings().items())
+    missing = [name_of(m) for m in MEMORIES if m not in alike()]
+    lost = [
+        mean_of(area, tuning(), m, one) - mean_of(area, tuning(), m, DEFAULT)
+        for m, one in settings().items()
+    ]
+    return (
+        "**Who wins when all are tuned alike on VirtualTaobao** (the other half of I; grid: "
+        f"{len(GRID)} settings of noise, batch and discount for each memory, {SESSIONS:,} "
+        f"sessions, {len(SEEDS)} tuning seeds; then {LONG:,} sessions on {len(NEW)} new seeds; "
+        f"final share of the possible). The primary test: **{outcome()}**. LSER minus each, Holm "
+        f"over the {len(means) - 1}: {told}. Means: "
+        + listing([f"{name_of(m)} {means[m]:.3f}" for m in ordered])
+        + f". Chosen by the area under the curve: {given}; the preset's setting ({DEFAULT.words}) "
+        f"loses {min(lost):.2f} to {max(lost):.2f} of the possible over training."
+        + (f" Not complete: {listing(missing)}." if missing else "")
+    )
+
+
+def whole_grid() -> str:
+    """The area under the curve of every setting and memory; what is chosen is bold."""
+    best = chosen(tuning())
+    lines = [
+        "| noise | batch | discount | " + " | ".join(map(name_of, best)) + " |",
+        "|" + "---|" * (3 + len(best)),
+    ]
+    for one in GRID:
+        areas = {m: f"{mean_of(area, tuning(), m, one):.3f}" for m in best}
+        cells = [f"**{areas[m]}**" if best[m] == one else areas[m] for m in best]
+        row = [f"{one.noise:g}", str(one.batch), f"{one.discount:g}", *cells]
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def block() -> str:
+    """Every figure; nothing before it has run."""
+    if not there():
+        return ""
+    parts = [
+        reading(),
+        "<details><summary>The whole grid on VirtualTaobao: area under the curve</summary>",
+        whole_grid(),
+        "</details>",
+        ran([*records.find(FILE), *records.find(ALIKE)]),
+    ]
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Run, pack, or print every figure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("verb", nargs="?", choices=("run", "pack"))
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=15)
+    options = parser.parse_args()
+    if options.verb == "run":
+        make(options.folder, options.seconds, options.device, options.workers)
+    elif options.verb == "pack":
+        records.pack(records.find(options.folder / "taobao-tuning"), FILE)
+        records.pack(records.find(options.folder / "taobao-tuned-alike"), ALIKE)
+    else:
+        print(block())
+
+
+if __name__ == "__main__":
+    main()
