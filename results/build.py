@@ -28,6 +28,7 @@ import regime_bounded
 import regime_options
 import regions
 import regions_cured
+import taobao_tuning
 import tuned_alike
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import answer, first_screen, history, notes
@@ -188,6 +189,7 @@ def readmes() -> dict[Path, str]:
         "contrast": contrast,
         "tuning": tuning,
         "equal_tuning": tuned_alike.block,
+        "taobao_tuning": taobao_tuning.block,
         "locality": locality_page.block,
         "locality_tables": locality_page.tables,
         "references": references.table,
@@ -215,6 +217,8 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_u", regions.reading())
     outcomes = with_block(outcomes, "outcome_v", regions_cured.reading())
     outcomes = with_block(outcomes, "outcome_i", tuned_alike.reading())
+    outcomes = with_block(outcomes, "outcome_i_taobao", taobao_tuning.reading())
+    outcomes = with_block(outcomes, "outcome_w", taobao_tuning.cure_reading())
     for name, said in planned_outcomes().items():
         outcomes = with_block(outcomes, name, said)
     return {

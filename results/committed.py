@@ -9,11 +9,14 @@ from lser.report.sorting import studies
 
 RESULTS = Path(__file__).resolve().parent
 SEED = 0  # of the bootstrap
-ELSEWHERE = ("tuning", "equal-tuning", "tuned-alike", "reruns")  # studies with pages of their own
+ELSEWHERE = (  # studies with pages of their own
+    *("tuning", "equal-tuning", "tuned-alike", "reruns"),
+    *("taobao-tuning", "taobao-tuned-alike", "taobao-tuned-cure"),
+)
 
 
 def found() -> list[records.Record]:
-    """Every committed record that is reported; tuning, I, J and Q are told elsewhere."""
+    """Every committed record that is reported; tuning, I, J, Q and W are told elsewhere."""
     return [
         record
         for record in records.find(RESULTS)

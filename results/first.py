@@ -11,6 +11,7 @@ import like_with_like
 import offers
 import regions
 import regions_cured
+import taobao_tuning
 from committed import RESULTS, findings, panel_of
 from delayed import (
     BANDITS,
@@ -101,7 +102,10 @@ def _at_length() -> str:
     if not length.known():
         return ""
     fell = length.runs().fallen("lser")
-    return f"{LASTING[length.outcome()]}, where {sum(fell.values())} of {len(fell)} runs fall"
+    tuned = ", nor when all memories are tuned alike" if taobao_tuning.in_short() else ""
+    return (
+        f"{LASTING[length.outcome()]}, where {sum(fell.values())} of {len(fell)} runs fall{tuned}"
+    )
 
 
 def evidence() -> str:
@@ -297,7 +301,8 @@ def _behind() -> str:
     """The numbers behind the sentence, a paragraph each."""
     numbers = f"**The numbers behind the sentence.** {evidence()}"
     parts = [
-        *(numbers, new_seeds.in_short(), length.in_short(), like_with_like.in_short()),
+        *(numbers, new_seeds.in_short(), length.in_short(), taobao_tuning.in_short()),
+        like_with_like.in_short(),
         *(recommender(), simple(), in_short()),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -10,6 +10,7 @@ import length
 import like_with_like
 import regions
 import regions_cured
+import taobao_tuning
 from committed import findings, panel_of
 from delayed import gap as paired
 from first import answer, evidence, recommender, signed
@@ -95,8 +96,9 @@ def _printed() -> str:
         "follows what is earned by a rank correlation of "
         f"{number(late.belief('lser').follows, digits=2)}, uniform's by "
         f"{number(late.belief('uniform').follows, digits=2)}; "
-        f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward."
-    )
+        f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward. "
+        f"{taobao_tuning.in_short()}"
+    ).strip()
 
 
 def _cured() -> str:

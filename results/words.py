@@ -22,6 +22,7 @@ import regime_options
 import regions
 import regions_cured
 import reruns
+import taobao_tuning
 import tuned_alike
 from locality_page import reading as locality
 from scipy.stats import fisher_exact
@@ -51,6 +52,8 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         regions.reading(),
         regions_cured.reading(),
         tuned_alike.comparison(),
+        taobao_tuning.reading(),
+        taobao_tuning.cure_reading(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         length.reading(),
         cure.reading(),
