@@ -7,6 +7,9 @@ and the mean difference with its 95 % interval. It exits with 1 where a test fin
 (Holm over all tests, at .05) or where the first evaluations, before rounding can tip a click,
 differ. On the CPU the two engines leave the same bytes, which tests hold; on a device rounding
 differs.
+
+``--fleet PACKED --processes FOLDER`` compares records that are there instead, of equal experiments
+on both engines, and writes them beside under ``again``.
 """
 
 import argparse
@@ -70,6 +73,53 @@ def compare(one: list[float], other: list[float]) -> dict[str, Any]:
     }
 
 
+def recorded(folder: Path) -> dict[str, Any]:
+    """The runs under a folder or in a packed file that ended, by what was to be run."""
+    from lser.experiments import records
+
+    ended = [run for run in records.find(folder) if run.status == "done" and run.final]
+    return {json.dumps(run.experiment, sort_keys=True): run for run in ended}
+
+
+def again(fleet: Path, processes: Path) -> tuple[dict[str, Any], bool]:
+    """What records of equal experiments on both engines say, by memory."""
+    theirs, ours = recorded(fleet), recorded(processes)
+    common = sorted(theirs.keys() & ours.keys())
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {"processes": {}, "fleet": {}}
+    for name, runs in (("processes", ours), ("fleet", theirs)):
+        for key in common:
+            run = runs[key]
+            memory = str(run.label).split(",")[0]
+            line = (float(run.curve[0]["metric"]), float(run.final["metric"]))
+            found[name].setdefault(memory, []).append(line)
+    rows, first, smallest = judged(found)
+    one = theirs[common[0]]
+    result = {
+        "device": one.meta["engine"],
+        "records": fleet.name,
+        "runs": len(common),
+        "sessions": one.experiment["sessions"],
+        "memories": rows,
+        "first_evaluations_equal": first,
+        "smallest_p_after_holm": smallest,
+        "equal": first and smallest > 0.05,
+    }
+    return result, bool(result["equal"])
+
+
+def judged(
+    found: dict[str, dict[str, list[tuple[float, float]]]],
+) -> tuple[dict[str, Any], bool, float]:
+    """Each memory's scores compared, whether all first ones agree, the smallest p after Holm."""
+    rows, first = {}, True
+    for memory in found["fleet"]:
+        one, other = (np.array(found[name][memory]) for name in ("processes", "fleet"))
+        first = first and bool(np.allclose(one[:, 0], other[:, 0], atol=1e-6))
+        rows[memory] = compare(one[:, 1].tolist(), other[:, 1].tolist())
+    tests = [row[t] for row in rows.values() for t in ("mann_whitney_p", "kolmogorov_smirnov_p")]
+    return rows, first, min(1.0, len(tests) * min(tests))
+
+
 def main() -> int:
     from lser.experiments.study import Processes
     from lser.fleet.map import Fleets
@@ -80,40 +130,48 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--sessions", type=int, default=300)
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "fleet_equality.json")
+    parser.add_argument("--fleet", type=Path, help="records of a fleet, a folder or a packed file")
+    parser.add_argument("--processes", type=Path, help="records of the same as single processes")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        engines = {"processes": Processes(), "fleet": Fleets(options.device)}
-        found = {
-            name: scores(engine, jobs(Path(folder) / name, options.seeds, options.sessions))
-            for name, engine in engines.items()
+    kept = json.loads(options.output.read_text()) if options.output.exists() else {}
+    if options.fleet and options.processes:
+        kept["again"], equal = again(options.fleet, options.processes)
+        said = kept["again"]
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            engines = {"processes": Processes(), "fleet": Fleets(options.device)}
+            found = {
+                name: scores(engine, jobs(Path(folder) / name, options.seeds, options.sessions))
+                for name, engine in engines.items()
+            }
+        rows, first, smallest = judged(found)
+        equal = first and smallest > 0.05
+        said = {
+            "device": device_name(options.device),
+            "seeds": options.seeds,
+            "sessions": options.sessions,
+            "memories": rows,
+            "first_evaluations_equal": first,
+            "smallest_p_after_holm": smallest,
+            "equal": equal,
         }
-    rows, first = {}, True
-    for memory in MEMORIES:
-        one, other = (np.array(found[name][memory]) for name in engines)
-        first = first and np.allclose(one[:, 0], other[:, 0], atol=1e-6)
-        rows[memory] = compare(one[:, 1].tolist(), other[:, 1].tolist())
-    tests = [row[t] for row in rows.values() for t in ("mann_whitney_p", "kolmogorov_smirnov_p")]
-    holm = len(tests) * min(tests)
-    equal = bool(first) and holm > 0.05
-    result = {
-        "device": device_name(options.device),
-        "seeds": options.seeds,
-        "sessions": options.sessions,
-        "memories": rows,
-        "first_evaluations_equal": bool(first),
-        "smallest_p_after_holm": min(1.0, holm),
-        "equal": equal,
-    }
-    options.output.write_text(json.dumps(result, indent=1) + "\n")
-    for memory, row in rows.items():
+        kept = {**said, **({"again": kept["again"]} if "again" in kept else {})}
+    options.output.write_text(json.dumps(kept, indent=1) + "\n")
+    tell(said)
+    return 0 if equal else 1
+
+
+def tell(said: dict[str, Any]) -> None:
+    """Print what was found."""
+    for memory, row in said["memories"].items():
         low, high = row["interval"]
         print(
             f"{memory}: processes {row['mean_processes']:.4f}, fleet {row['mean_fleet']:.4f}, "
             f"difference {row['difference']:+.4f} [{low:+.4f}, {high:+.4f}], "
             f"p {row['mann_whitney_p']:.2f} and {row['kolmogorov_smirnov_p']:.2f}"
         )
-    print(f"first evaluations equal: {bool(first)}; smallest p after Holm: {min(1.0, holm):.2f}")
-    return 0 if equal else 1
+    first, smallest = said["first_evaluations_equal"], said["smallest_p_after_holm"]
+    print(f"first evaluations equal: {first}; smallest p after Holm: {smallest:.2f}")
 
 
 if __name__ == "__main__":
