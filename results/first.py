@@ -12,6 +12,7 @@ import offers
 import regions
 import regions_cured
 import taobao_tuning
+import tuned_alike
 from committed import RESULTS, findings, panel_of
 from delayed import (
     BANDITS,
@@ -302,7 +303,7 @@ def _behind() -> str:
     numbers = f"**The numbers behind the sentence.** {evidence()}"
     parts = [
         *(numbers, new_seeds.in_short(), length.in_short(), taobao_tuning.in_short()),
-        like_with_like.in_short(),
+        *(tuned_alike.in_short(), like_with_like.in_short()),
         *(recommender(), simple(), in_short()),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -11,6 +11,7 @@ import like_with_like
 import regions
 import regions_cured
 import taobao_tuning
+import tuned_alike
 from committed import findings, panel_of
 from delayed import gap as paired
 from first import answer, evidence, recommender, signed
@@ -97,7 +98,7 @@ def _printed() -> str:
         f"{number(late.belief('lser').follows, digits=2)}, uniform's by "
         f"{number(late.belief('uniform').follows, digits=2)}; "
         f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward. "
-        f"{taobao_tuning.in_short()}"
+        f"{taobao_tuning.in_short()} {tuned_alike.in_short()}"
     ).strip()
 
 

@@ -120,7 +120,7 @@ def outcome() -> str:
     if below:
         return f"LSER does not win: it ends below {listing(below)}"
     if level:
-        return f"open: LSER is not separated from {listing(level)}"
+        return f"it is open: LSER is not separated from {listing(level)}"
     return "LSER wins"
 
 
@@ -170,6 +170,18 @@ def comparison() -> str:
         f"over as many: {_told(leads(area))}. Runs that end more than a tenth of the possible "
         f"below their best, of {len(SEEDS)}: {fallen}.{_before()}"
         + (f" Not run: {listing(missing)}." if missing else "")
+    )
+
+
+def in_short() -> str:
+    """What the front page says of it; nothing before it has run."""
+    if not there():
+        return ""
+    ours, theirs = (mean(memory).estimate for memory in (OURS, "uniform"))
+    return (
+        f"On Bazaar, with all tuned alike ({len(SEEDS)} new seeds, {equal_tuning.SESSIONS:,} "
+        f"sessions), {outcome()}; LSER has {ours:.2f} of the possible and uniform {theirs:.2f}, "
+        f"{signed(leads()['uniform'][0].mean)}, a linear bandit {mean(BANDIT).estimate:.2f}."
     )
 
 

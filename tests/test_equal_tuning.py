@@ -130,7 +130,7 @@ def test_memories_are_compared_at_the_settings_that_were_chosen(scripts):
     [
         (0.25, 0.2, "LSER wins"),
         (0.25, 0.3, "LSER does not win: it ends below uniform"),
-        (0.25, 0.25, "open: LSER is not separated from uniform"),
+        (0.25, 0.25, "it is open: LSER is not separated from uniform"),
     ],
 )
 def test_who_wins(scripts, lser, uniform, said):
@@ -139,6 +139,7 @@ def test_who_wins(scripts, lser, uniform, said):
     fill_alike(alike, lambda arm: {"lser": lser, "uniform": uniform}.get(arm, 0.2))
     assert alike.outcome() == said
     assert f"**{said}**" in alike.reading()
+    assert said in alike.in_short()
     assert "At the preset's setting" in alike.reading()
 
 
@@ -173,3 +174,4 @@ def test_what_was_not_compared_is_said(scripts):
 def test_before_they_have_run_they_say_nothing(scripts):
     for script in scripts:
         assert script.reading() == script.block() == ""
+    assert scripts[1].in_short() == ""
