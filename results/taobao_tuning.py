@@ -257,10 +257,12 @@ def _held_up() -> str:
     """W on the front page."""
     if not CURED.exists():
         return ""
-    ends = [f"{cured().mean(arm):.3f}" for arm in (OURS, REFERENCE)]
+    ends, found = [f"{cured().mean(arm):.3f}" for arm in (OURS, REFERENCE)], with_cure()
+    fell = sum(cured().fallen(OURS).values())
     return (
-        f"; with the cure, where the grid put LSER and after 5,000 sessions, it has {ends[0]} and "
-        f"uniform {ends[1]}, {interval(with_cure().mean, sign=True)}"
+        f". With the cure {fell} of {found.seeds} runs of LSER fall where the grid had put it, and "
+        f"after {SESSIONS:,} sessions it has {ends[0]}, uniform with the cure {ends[1]}, "
+        f"{interval(found.mean, sign=True)} ({verdict(found.mean, found.p)})"
     )
 
 
@@ -269,12 +271,8 @@ def cure_reading() -> str:
     if not CURED.exists():
         return ""
     found = with_cure()
-    early = alike()
     point = SESSIONS // (LONG // 10)
-    before = {
-        m: float(np.mean([points(run)[point]["metric"] for run in early.runs[m].values()]))
-        for m in (OURS,)
-    }
+    before = np.mean([points(run)[point]["metric"] for run in alike().runs[OURS].values()])
     return (
         f"**The cure where exploration is tuned** (W of the plan; VirtualTaobao, {SESSIONS:,} "
         f"sessions, {EXPLORING.words}, {found.seeds} new seeds, both with the cure). The primary "
@@ -282,7 +280,7 @@ def cure_reading() -> str:
         f"{cured().mean(OURS):.3f} and {cured().mean(REFERENCE):.3f}, "
         f"{interval(found.mean, sign=True)}, {chance(found.p)}. Runs that end more than a tenth of "
         f"the possible below their best: {listing(cured().fell((OURS, REFERENCE)))}. As printed "
-        f"LSER stood at {before[OURS]:.3f} after {point * LONG // 10:,} sessions there (other "
+        f"LSER stood at {before:.3f} after {point * LONG // 10:,} sessions there (other "
         "seeds, no test)."
     )
 
