@@ -104,6 +104,7 @@ def _at_length() -> str:
         return ""
     fell = length.runs().fallen("lser")
     tuned = ", nor when all memories are tuned alike" if taobao_tuning.in_short() else ""
+    tuned += " (nor on Bazaar)" if tuned and tuned_alike.below("uniform") else ""
     return (
         f"{LASTING[length.outcome()]}, where {sum(fell.values())} of {len(fell)} runs fall{tuned}"
     )

@@ -112,6 +112,11 @@ def leads(score: Callable[[records.Record], float] = end) -> dict[str, tuple[Gap
     return with_holm({m: gap(ours, scores(m, score)) for m in memories() if m != OURS})
 
 
+def below(memory: str) -> bool:
+    """Whether LSER ends below a memory; not before it has run."""
+    return there() and verdict(leads()[memory][0].mean, leads()[memory][1]) == "below"
+
+
 def outcome() -> str:
     """Who wins, by the rule of the plan."""
     sides = {memory: verdict(one.mean, p) for memory, (one, p) in leads().items()}
@@ -178,23 +183,41 @@ def in_short() -> str:
     if not there():
         return ""
     ours, theirs = (mean(memory).estimate for memory in (OURS, "uniform"))
+    arms = at_the_preset()
+    before = f" (at the preset's setting {signed(_gap(*arms))})" if arms else ""
     return (
         f"On Bazaar, with all tuned alike ({len(SEEDS)} new seeds, {equal_tuning.SESSIONS:,} "
         f"sessions), {outcome()}; LSER has {ours:.2f} of the possible and uniform {theirs:.2f}, "
-        f"{signed(leads()['uniform'][0].mean)}, a linear bandit {mean(BANDIT).estimate:.2f}."
+        f"{signed(leads()['uniform'][0].mean)}{before}, a linear bandit "
+        f"{mean(BANDIT).estimate:.2f}."
     )
 
 
+def at_the_preset() -> tuple[str, str] | None:
+    """The arms of LSER and uniform at the preset's setting, where both have run."""
+    found = [arm for m in (OURS, "uniform") if (arm := _preset_arm(m)) is not None]
+    return (found[0], found[1]) if len(found) == 2 else None
+
+
+def _preset_arm(memory: str) -> str | None:
+    if memory in runs() and setting_of_arm(memory) == DEFAULT:
+        return memory
+    return arm if (arm := PRESET.format(memory)) in runs() else None
+
+
+def _gap(ours: str, theirs: str) -> Interval:
+    return gap(scores(ours), scores(theirs)).mean
+
+
 def _before() -> str:
-    """The same two memories at the preset's setting."""
-    arms = {m: arm if (arm := PRESET.format(m)) in runs() else m for m in (OURS, "uniform")}
-    if any(arm == m and setting_of_arm(m) != DEFAULT for m, arm in arms.items()):
+    """The same two memories at the preset's setting, in words."""
+    arms = at_the_preset()
+    if arms is None:
         return ""
-    ours, theirs = (arms[m] for m in (OURS, "uniform"))
+    ours, theirs = (mean(arm).estimate for arm in arms)
     return (
-        f" At the preset's setting ({DEFAULT.words}; no test) LSER has {mean(ours).estimate:.2f} "
-        f"and uniform {mean(theirs).estimate:.2f}, LSER minus uniform "
-        f"{signed(gap(scores(ours), scores(theirs)).mean)}."
+        f" At the preset's setting ({DEFAULT.words}; no test) LSER has {ours:.2f} and uniform "
+        f"{theirs:.2f}, LSER minus uniform {signed(_gap(*arms))}."
     )
 
 

@@ -140,6 +140,8 @@ def test_who_wins(scripts, lser, uniform, said):
     assert alike.outcome() == said
     assert f"**{said}**" in alike.reading()
     assert said in alike.in_short()
+    assert "(at the preset's setting" in alike.in_short()
+    assert alike.below("uniform") == (lser < uniform)
     assert "At the preset's setting" in alike.reading()
 
 
