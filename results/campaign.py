@@ -19,6 +19,24 @@ def carry_out(
         records.pack([*kept, *(records.load(job.folder) for job in jobs if finished(job))], file)
 
 
+def run_pack_or_print(
+    words: Sequence[str],
+    jobs: Callable[[str, Path], Sequence[Job]],
+    file: Path,
+    block: Callable[[], str],
+) -> None:
+    """What a script does: ``run`` or ``pack FOLDER [PLACE PLACES]``, or print every figure.
+
+    `jobs` says which, by verb and folder; of these it is every PLACES-th from PLACE on.
+    """
+    match words:
+        case []:
+            print(block())
+        case [verb, folder, *part]:
+            place, places = map(int, part or (0, 1))
+            carry_out(verb, jobs(verb, Path(folder))[place::places], file)
+
+
 def gather(folders: Sequence[Path], wanted: Callable[[records.Record], bool], file: Path) -> None:
     """Pack every `wanted` record of the folders, wherever it ran, with those `file` has already.
 

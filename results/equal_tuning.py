@@ -7,6 +7,7 @@ compares the memories at the settings that are chosen here.
 """
 
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from campaign import carry_out
+from campaign import run_pack_or_print
 from committed import RESULTS
 from locality import share
 from standing import ran
@@ -189,15 +190,18 @@ def table() -> str:
 
 def whole_grid() -> str:
     """The area under the curve of every setting and memory; what is chosen is bold."""
+    return grid_table(chosen(), mean_area)
+
+
+def grid_table(best: Mapping[str, Setting], score: Callable[[str, Setting], float]) -> str:
+    """A score of every setting and memory; that of the best setting is bold."""
     lines = [
-        "| noise | batch | discount | " + " | ".join(map(name_of, tuned())) + " |",
-        "|" + "---|" * (3 + len(tuned())),
+        "| noise | batch | discount | " + " | ".join(map(name_of, best)) + " |",
+        "|" + "---|" * (3 + len(best)),
     ]
     for one in GRID:
-        cells = [
-            f"**{mean_area(m, one):.3f}**" if best == one else f"{mean_area(m, one):.3f}"
-            for m, best in chosen().items()
-        ]
+        scores = {memory: f"{score(memory, one):.3f}" for memory in best}
+        cells = [f"**{scores[m]}**" if best[m] == one else scores[m] for m in best]
         row = [f"{one.noise:g}", str(one.batch), f"{one.discount:g}", *cells]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
@@ -220,15 +224,5 @@ def block() -> str:
     )
 
 
-def main(words: list[str]) -> None:
-    """Run, pack, or print every figure."""
-    match words:
-        case []:
-            print(block())
-        case [verb, folder, *part]:
-            place, places = map(int, part or (0, 1))
-            carry_out(verb, jobs(Path(folder))[place::places], FILE)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_pack_or_print(sys.argv[1:], lambda _, folder: jobs(folder), FILE, block)

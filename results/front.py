@@ -63,6 +63,7 @@ def headline() -> str:
     assert table is not None
     evidence()  # or an error: the points below say the same
     few = short(table.table)
+    points = (_printed(), _tuned(), _cured(), _local(), recommender())
     return "\n".join(
         [
             f"**{answer()}**",
@@ -72,7 +73,7 @@ def headline() -> str:
             "",
             at_length.shown("results/figures"),
             "",
-            *(f"- {point}" for point in (_printed(), _cured(), _local(), recommender())),
+            *(f"- {point}" for point in points if point),
             "",
             "[Every memory and setting, the paper's claims one by one, how the results came about "
             "and the commands behind them](results/README.md).",
@@ -97,9 +98,13 @@ def _printed() -> str:
         "follows what is earned by a rank correlation of "
         f"{number(late.belief('lser').follows, digits=2)}, uniform's by "
         f"{number(late.belief('uniform').follows, digits=2)}; "
-        f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward. "
-        f"{taobao_tuning.in_short()} {tuned_alike.in_short()}"
-    ).strip()
+        f"{late.one_reward('lser'):.2f} of LSER's batches hold one single reward."
+    )
+
+
+def _tuned() -> str:
+    """I and W in a point of their own; nothing before they have run."""
+    return f"{taobao_tuning.in_short()} {tuned_alike.in_short()}".strip()
 
 
 def _cured() -> str:

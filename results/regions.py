@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from campaign import carry_out
+from campaign import run_pack_or_print
 from committed import RESULTS
 from locality import (
     CELLS,
@@ -251,17 +251,11 @@ def block() -> str:
     return f"{reading()}\n\n{told()}\n\n{table()}" if there() else ""
 
 
-def main(words: list[str]) -> None:
-    """Run, pack, or print every figure."""
-    match words:
-        case []:
-            print(block())
-        case [verb, folder, *part]:
-            place, places = map(int, part or (0, 1))
-            first, second = jobs(Path(folder))
-            whole = verb == "run" or all(map(finished, second))
-            carry_out(verb, [*first, *(second if whole else ())][place::places], FILE)
+def wanted(verb: str, folder: Path) -> list[Job]:
+    """What to run, or what of it to pack: arms with the cure only if complete."""
+    first, second = jobs(folder)
+    return [*first, *second] if verb == "run" or all(map(finished, second)) else first
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_pack_or_print(sys.argv[1:], wanted, FILE, block)

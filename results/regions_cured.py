@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from campaign import carry_out
+from campaign import run_pack_or_print
 from committed import RESULTS
 from locality import CELLS, LEVEL, SHORT, Cell, Gap, Scores, at, runs_of, share, signed
 from regions import NEGLIGIBLE, bandit, mean_gap
@@ -184,15 +184,5 @@ def block() -> str:
     return f"{reading()}\n\n{told()}\n\n{table()}" if there() else ""
 
 
-def main(words: list[str]) -> None:
-    """Run, pack, or print every figure."""
-    match words:
-        case []:
-            print(block())
-        case [verb, folder, *part]:
-            place, places = map(int, part or (0, 1))
-            carry_out(verb, jobs(Path(folder))[place::places], FILE)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_pack_or_print(sys.argv[1:], lambda _, folder: jobs(folder), FILE, block)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import equal_tuning
 import numpy as np
-from campaign import carry_out
+from campaign import run_pack_or_print
 from committed import RESULTS, by_arm
 from delayed import Gap, Scores, gap, verdict
 from equal_tuning import DEFAULT, FIRST, MEMORIES, Setting, area, chosen, end, setting_of
@@ -260,16 +260,10 @@ def block() -> str:
     return "\n\n".join(filter(None, (*own, equal_tuning.block())))
 
 
-def main(words: list[str]) -> None:
-    """Run, pack, or print every figure."""
-    match words:
-        case []:
-            print(block())
-        case [verb, folder, *part]:
-            place, places = map(int, part or (0, 1))
-            found = jobs(Path(folder))[place::places]
-            carry_out(verb, found if verb == "run" else whole(found), FILE)
+def wanted(verb: str, folder: Path) -> list[Job]:
+    """What to run, or what of it to pack."""
+    return jobs(folder) if verb == "run" else whole(jobs(folder))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_pack_or_print(sys.argv[1:], wanted, FILE, block)

@@ -96,7 +96,7 @@ def test_who_wins(script, uniform, said):
 
 def test_the_front_page_says_it_only_while_the_records_do(script):
     fill(script, {"lser": 0.4, "uniform": 0.8})
-    assert "equal tuning" in script.in_short()
+    assert "survive equal tuning" in script.in_short()
     script.alike.cache_clear()
     fill(script, {"lser": 0.8, "uniform": 0.4})
     with pytest.raises(ValueError, match="no longer say"):
