@@ -414,17 +414,14 @@ def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_pat
             assert np.isclose(line["reward"], expected["reward"], rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
-@pytest.mark.parametrize(("third", "split"), [("per", 1), ("aer", 1), ("aer", 2)])
-def test_stacked_learners_make_the_same_fleet_to_rounding(
-    agent, third, split, tmp_path, monkeypatch
-):
-    # with PER updates are launched one by one, without it all of a step ahead of its actions
-    launched = []
+@pytest.fixture
+def launched(monkeypatch):
+    """Learners are stacked on the CPU as on an accelerator; how many updates each launch had."""
+    found = []
 
     class Watched(DeviceStack):
         def launch(self, active, first, **options):
-            launched.append(len(active))
+            found.append(len(active))
             super().launch(active, first, **options)
 
     def stacked(team, rows, device, buffers, urgent):
@@ -433,18 +430,39 @@ def test_stacked_learners_make_the_same_fleet_to_rounding(
     def packed(team, rows, device):
         return team.batch_shape(rows, packed=True)
 
+    monkeypatch.setattr("lser.fleet.squad.make_stack", stacked)
+    monkeypatch.setattr("lser.fleet.squad.stack_shape", packed)
+    return found
+
+
+@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
+@pytest.mark.parametrize(("third", "split"), [("per", 1), ("aer", 1), ("aer", 2)])
+def test_stacked_learners_make_the_same_fleet_to_rounding(agent, third, split, tmp_path, launched):
+    # with PER updates are launched one by one, without it all of a step ahead of its actions
     length = {**LENGTH, "sessions": 8}
     knobs = {"diagnose_every": 7, "value_bound": "auto"}
     experiments = [small(memory, agent, knobs, **length) for memory in ("lser", third, "uniform")]
     work = jobs(tmp_path, *experiments)
-    monkeypatch.setattr("lser.fleet.squad.make_stack", stacked)
-    monkeypatch.setattr("lser.fleet.squad.stack_shape", packed)
     assert Fleet(work, device="cpu", split=split).go()
     assert (max(launched) > 1) == (third != "per")
     for one, job in zip(alone(tmp_path, experiments), work, strict=True):
         mine, its = (records.load(Path(f)).curve for f in (job.folder, one))
         for line, expected in zip(mine, its, strict=True):
             assert line == pytest.approx(expected, abs=1e-3)
+
+
+def test_stacked_learners_go_on_exactly_where_they_stood(tmp_path, launched):
+    knobs = {"diagnose_every": 7, "value_bound": "auto"}
+    experiments = [small(memory, "ddpg", knobs, **LENGTH) for memory in ("lser", "uniform")]
+    experiments.append(small("lser", knobs=knobs, intervention=0.0, seed=3, **LENGTH))
+    experiments.append(small("uniform", knobs={"normalise": True}, **LENGTH))
+    whole, parts = (jobs(tmp_path / name, *experiments) for name in ("whole", "parts"))
+    assert Fleet(whole, device="cpu").go()
+    for steps in (13, 7):
+        asked = iter([False] * steps + [True])
+        assert not Fleet(parts, device="cpu").go(lambda asked=asked: next(asked))
+    assert Fleet(parts, device="cpu", checkpoint_seconds=1e-6).go()
+    assert_same_records([job.folder for job in whole], parts)
 
 
 def test_a_fleet_records_what_the_critics_say(tmp_path):
