@@ -124,3 +124,13 @@ def with_holm(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
     """Every difference with its p after Holm's correction over them."""
     corrected = holm([one.p for one in found.values()])
     return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
+
+
+def who_wins(found: Mapping[str, tuple[Gap, float]]) -> str:
+    """Whether LSER wins, by its differences from all others with Holm's p."""
+    sides = {arm: verdict(one.mean, p) for arm, (one, p) in found.items()}
+    below = [name_of(arm) for arm, where in sides.items() if where == "below"]
+    level = [name_of(arm) for arm, where in sides.items() if where == "not separated"]
+    if below:
+        return f"LSER does not win: it ends below {listing(below)}"
+    return f"it is open: LSER is not separated from {listing(level)}" if level else "LSER wins"

@@ -23,7 +23,7 @@ from delayed import Gap, gap, verdict
 from equal_tuning import GRID, Setting, grid_table, setting_of
 from planned import apart, sail
 from scored import Scored, levels
-from standing import Arms, chance, points, ran, with_holm
+from standing import Arms, chance, points, ran, who_wins, with_holm
 
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
@@ -187,12 +187,7 @@ def leads() -> dict[str, tuple[Gap, float]]:
 
 def outcome() -> str:
     """Who wins, by the rule of the plan."""
-    sides = {m: verdict(one.mean, p) for m, (one, p) in leads().items()}
-    below = [name_of(m) for m, where in sides.items() if where == "below"]
-    level = [name_of(m) for m, where in sides.items() if where == "not separated"]
-    if below:
-        return f"LSER does not win: it ends below {listing(below)}"
-    return f"open: LSER is not separated from {listing(level)}" if level else "LSER wins"
+    return who_wins(leads())
 
 
 def reading() -> str:

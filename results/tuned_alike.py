@@ -19,7 +19,7 @@ from committed import RESULTS, by_arm
 from delayed import Gap, Scores, gap, verdict
 from equal_tuning import DEFAULT, FIRST, MEMORIES, Setting, area, chosen, end, setting_of
 from locality import share, signed, world_of
-from standing import chance, ran, with_holm
+from standing import chance, ran, who_wins, with_holm
 
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
@@ -119,14 +119,7 @@ def below(memory: str) -> bool:
 
 def outcome() -> str:
     """Who wins, by the rule of the plan."""
-    sides = {memory: verdict(one.mean, p) for memory, (one, p) in leads().items()}
-    below = [name_of(memory) for memory, where in sides.items() if where == "below"]
-    level = [name_of(memory) for memory, where in sides.items() if where == "not separated"]
-    if below:
-        return f"LSER does not win: it ends below {listing(below)}"
-    if level:
-        return f"it is open: LSER is not separated from {listing(level)}"
-    return "LSER wins"
+    return who_wins(leads())
 
 
 def fell(run: records.Record) -> bool:

@@ -85,7 +85,7 @@ def test_settings_are_the_presets_and_those_of_the_grid(script):
     [
         (0.4, "LSER wins"),
         (0.7, "LSER does not win: it ends below uniform"),
-        (0.5, "open: LSER is not separated from uniform"),
+        (0.5, "it is open: LSER is not separated from uniform"),
     ],
 )
 def test_who_wins(script, uniform, said):

@@ -399,6 +399,11 @@ def test_knobs_are_checked(knobs, message):
         Fleets(**knobs)
 
 
+def test_squads_are_one_at_least(tmp_path):
+    with pytest.raises(ValueError, match="split must be >= 1, got 0"):
+        Fleet(jobs(tmp_path, small()), device="cpu", split=0)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.parametrize("agent", ["ddpg", "td3", "sac"])
 def test_on_an_accelerator_a_fleet_starts_as_its_runs_would_alone(agent, tmp_path):

@@ -13,6 +13,7 @@ from math import inf
 
 import torch
 
+from lser.checks import check_count
 from lser.experiments.experiment import from_json
 from lser.experiments.study import Job
 from lser.fleet.seat import sees_goals, waits_for_errors
@@ -42,6 +43,7 @@ class Fleet:
         With `apart` memories that wait for TD errors go at their own pace; by default they do
         where updates run beside this process. The others make `split` squads of equal size.
         """
+        check_count("split", split)
         name = device_name(device)
         if apart is None:
             apart = torch.device(device).type != "cpu"
