@@ -5,9 +5,9 @@ from multiprocessing import Pipe
 import numpy as np
 import pytest
 
-from lser.fleet.messages import Act, Give, Hear, Prepare, Ready, receive, send
+from lser.fleet.messages import Act, Drawn, Give, Hear, Prepare, Ready, receive, send
 
-MESSAGES = [Hear(0), Hear(1), Ready(), Ready((1, 2), (), True), Ready((), (3,)), Prepare(), Act()]
+MESSAGES = [Drawn(), Hear(0), Hear(1), Ready(), Ready((1, 2), (), True), Ready((), (3,)), Prepare(), Act()]
 
 
 @pytest.mark.parametrize("times", [1, 3])

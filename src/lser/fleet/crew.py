@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from lser.fleet.board import Board, Shape
 from lser.fleet.messages import (
     Act,
     Close,
+    Drawn,
     Give,
     Hear,
     Joined,
@@ -38,6 +39,14 @@ from lser.types import Float32
 log = logging.getLogger("lser")
 
 
+class Task(NamedTuple):
+    """A seat's work in small pieces, so that errors can be heard between two."""
+
+    seat: Seat
+    pieces: Iterator[None]
+    draws: bool = False  # whether the device waits for it
+
+
 class Crew:
     """The seats of some jobs; a seat that fails ends alone, with its error in its record."""
 
@@ -52,7 +61,8 @@ class Crew:
         self._step = 0
         self._held = False
         self._unready = False  # whether a Ready is owed
-        self._tasks: deque[tuple[Seat, Iterator[None]]] = deque()
+        self._undrawn = False  # whether a Drawn is
+        self._tasks: deque[Task] = deque()
         self._evaluator = ThreadPoolExecutor(1)
         self._evaluations: list[tuple[Seat, Future[None]]] = []
         self._completed: set[int] = set()
@@ -97,7 +107,7 @@ class Crew:
         match message:
             case Prepare():
                 self._held, self._unready = False, True
-                self._queue_preparations(self._running())
+                self._each(self._running(), self._go_on)
             case Act():
                 self._act(message)
             case Hear():
@@ -110,7 +120,7 @@ class Crew:
             case Close():
                 self._close(message)
                 return [Close({})]
-        return self._ready_if_done()
+        return self._owed()
 
     def _note_values(self) -> None:
         for seat in self.seats:
@@ -124,17 +134,17 @@ class Crew:
         return bool(self._tasks)
 
     def work(self) -> list[Any]:
-        """A small piece of the work queued, so that errors can be heard between two; replies."""
-        seat, task = self._tasks[0]
+        """A small piece of the work queued; the replies that it makes possible."""
+        task = self._tasks[0]
         try:
-            next(task)
+            next(task.pieces)
             return []
         except StopIteration:
             pass
         except Exception as error:
-            self._fail(seat, error)
+            self._fail(task.seat, error)
         self._tasks.popleft()
-        return self._ready_if_done()
+        return self._owed()
 
     def waited(self, seconds: float) -> None:
         """Count time spent waiting for the learner towards learning, in equal parts."""
@@ -166,10 +176,6 @@ class Crew:
         self._completed.add(seat.slot)
         self.board.due[seat.slot] = self.board.running[seat.slot] = 0
 
-    def _queue_preparations(self, seats: Sequence[Seat]) -> None:
-        for seat in seats:
-            self._tasks.append((seat, seat.prepare(self.board, self._batches, self._step)))
-
     def _act(self, message: Act) -> None:
         for seat in self._running():
             if seat.slot in message.actors:
@@ -183,22 +189,27 @@ class Crew:
         # those that wait for errors go last: until then there is time
         for seat in sorted(self._running(), key=lambda s: s.waits):
             seat.settled = False
-            self._tasks.append((seat, self._step_of(seat)))
+            self._tasks.append(Task(seat, self._step_of(seat)))
 
     def _step_of(self, seat: Seat) -> Iterator[None]:
         seat.act(self.board.actions[seat.slot].copy())
         if seat.settled:
             self._go_on(seat)
-        yield
+        yield from ()
 
     def _go_on(self, seat: Seat) -> None:
-        """After a step was stored: prepare the next, unless something has to come between."""
+        """After a step was stored: see the next, unless something has to come between.
+
+        Its batches are drawn once all seats of the crew have seen theirs.
+        """
         if seat.running and not self._held and not seat.blocked:
-            self._queue_preparations([seat])
+            seat.see(self.board)
+            draws = seat.draw_ahead(self.board, self._batches, self._step)
+            self._tasks.append(Task(seat, draws, draws=True))
         elif not seat.running:
             self.board.due[seat.slot] = 0
 
-    def _hear(self) -> list[Ready]:
+    def _hear(self) -> list[Any]:
         def hear(seat: Seat) -> None:
             seat.hear(self.board, self._batches, self._step - 1)
             if seat.settled:
@@ -206,15 +217,20 @@ class Crew:
 
         waiting = [seat for seat in self._running() if seat.waits and not seat.settled]
         self._each(waiting, hear)
-        return self._ready_if_done()
+        return self._owed()
 
-    def _ready_if_done(self) -> list[Ready]:
-        """Say once that all seats have stored their step and prepared the next."""
+    def _owed(self) -> list[Any]:
+        """Say once that all seats see their next step, and once that its batches are drawn."""
+        replies: list[Any] = []
         running = self._running()
-        if self._tasks or not self._unready or not all(seat.settled for seat in running):
-            return []
-        self._unready = False
-        return [self._ready(blocked=any(seat.blocked for seat in running))]
+        if self._unready and all(seat.settled for seat in running):
+            blocked = any(seat.blocked for seat in running)
+            self._unready, self._undrawn = False, not blocked
+            replies.append(self._ready(blocked=blocked))
+        if self._undrawn and not any(task.draws for task in self._tasks):
+            self._undrawn = False
+            replies.append(Drawn())
+        return replies
 
     def _ready(self, *, blocked: bool = False) -> Ready:
         board, ended = self.board, []
@@ -233,9 +249,7 @@ class Crew:
         asking = [seat for seat in self._running() if seat.slot in message.actors]
         self._each(asking, lambda s: s.evaluation(message.actors[s.slot])())
         self._unready = True
-        for seat in asking:
-            if seat.evaluates_at_once:
-                self._go_on(seat)
+        self._each([seat for seat in asking if seat.evaluates_at_once], self._go_on)
 
     def _evaluate_later(self, seat: Seat, actor: Float32) -> None:
         """In a thread beside the steps: they need not wait for it."""

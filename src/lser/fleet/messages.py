@@ -1,10 +1,11 @@
 """What a fleet's learner and its crews say to each other, in turns.
 
-Prepare  -> Ready          observations are on the board, batches drawn
-Act      -> Ready          actions taken and stored, the next step prepared
+Prepare  -> Ready, Drawn   observations are on the board; batches are drawn
+Act      -> Ready, Drawn   actions taken and stored, what came of them is on the board; the
+                           batches of the next step are drawn
 Hear     -> Hear           TD errors heard and the next batches drawn, where memories wait for
                            them; Act's Ready follows the last of a step
-Give     -> Ready          evaluations that could not wait are done, the next step prepared
+Give     -> Ready, Drawn   evaluations that could not wait are done; the rest as after Act
 Save     -> Save           checkpoints written
 Close    -> Close          finished runs completed, the others marked as stopped
 """
@@ -101,8 +102,16 @@ class Close:
 
 
 class Ready(NamedTuple):
-    """The step is prepared, unless it was held or `blocked`."""
+    """What seats see next is on the board, unless the step was held or is `blocked`.
+
+    A `Drawn` follows it, but for one that is blocked: actors are asked while crews draw.
+    """
 
     actors: tuple[int, ...] = ()  # slots that want theirs for an evaluation
     ended: tuple[int, ...] = ()  # slots that had their sessions
     blocked: bool = False  # the evaluations cannot wait
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The batches of the next updates lie in their buffers."""

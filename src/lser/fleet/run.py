@@ -16,8 +16,9 @@ import torch
 from lser.checks import check_count
 from lser.experiments.experiment import from_json
 from lser.experiments.study import Job
+from lser.fleet.awaited import Awaited, Course
 from lser.fleet.seat import sees_goals, waits_for_errors
-from lser.fleet.squad import Awaited, Course, Muster, Reached, Squad
+from lser.fleet.squad import Muster, Reached, Squad
 
 log = logging.getLogger("lser")
 

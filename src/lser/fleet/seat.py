@@ -23,7 +23,7 @@ from lser.types import Float32, Int64
 class Seat:
     """A run whose learner is somewhere else.
 
-    `prepare` writes what the run sees on the board and draws the batches of its next updates,
+    `see` writes what the run sees on the board, `draw_ahead` draws the batches of its next updates,
     `act` lets the chosen actions happen, `hear` takes TD errors. The draws come before the step, as
     they need only what was stored before it: so they are ready when the device is.
     """
@@ -66,8 +66,8 @@ class Seat:
         run.evaluate_if_due()
         self.running = not run.complete
 
-    def prepare(self, board: Board, batches: list[HostBatches], step: int) -> Iterator[None]:
-        """What the run sees, and the batches of its next vector step, one after another."""
+    def see(self, board: Board) -> None:
+        """Write what the run sees next on the board, and how many updates are due."""
         run, experiment = self.run, self.run.experiment
         now, rate = run.progress, experiment.updates_per_step
         self._seen = self.agent.look(look(now, rate))
@@ -78,6 +78,9 @@ class Seat:
         self._due = due(run.replay, now, experiment.users, rate, experiment.learning_starts)
         self._drawn = 0
         board.due[self.slot] = self._due
+
+    def draw_ahead(self, board: Board, batches: list[HostBatches], step: int) -> Iterator[None]:
+        """The batches of the vector step that was seen, one after another."""
         for _ in range(min(self._due, 1) if self.waits else self._due):
             self._draw(board, batches, step)
             yield

@@ -1,7 +1,8 @@
 """Seats that go in lockstep: their crews, the board they share, and the stack of their learners.
 
 While the device learns from the batches of one vector step, the crews take the step, store it and
-draw the batches of the next: nothing that a run does depends on whether it is alone.
+draw the batches of the next, and say what they see before they draw, so that the choice of actions
+is queued by then: nothing that a run does depends on whether it is alone.
 """
 
 import logging
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from lser.agents.stack import make_stack, stack_shape
 from lser.agents.team import Stack, Team
 from lser.experiments.experiment import from_json
 from lser.experiments.study import Job
+from lser.fleet.awaited import All, Awaited, Course, First
 from lser.fleet.board import Board, Shape
 from lser.fleet.links import Link, LocalLink, ProcessLink
 from lser.fleet.messages import Act, Close, Give, Hear, Joined, Prepare, Ready, Save, States
@@ -28,28 +30,6 @@ log = logging.getLogger("lser")
 # what the time of a squad goes to: choosing actions (and the updates before), launching updates,
 # and waiting for errors, for memories that wait for them, and for the crews' other work
 PARTS = ("act", "launch", "errors", "waiting memories", "crews")
-
-
-class Awaited(Protocol):
-    """What a squad waits for."""
-
-    def ready(self) -> bool:
-        """Whether it is there."""
-        ...
-
-
-class All(NamedTuple):
-    """Several such things: a squad goes on once every one of them is there."""
-
-    parts: Sequence[Awaited]
-
-    def ready(self) -> bool:
-        """Whether all are there."""
-        return all(part.ready() for part in self.parts)
-
-
-Course = Generator[Awaited | None, None, None]
-"""A squad's way to its end: it yields what it waits for, or None to let others go first."""
 
 
 class Muster(NamedTuple):
@@ -81,6 +61,7 @@ class Squad:
         self._links: list[Link] = [kind(some, name) for some in dealt]
         self._joined: list[list[Joined | None]] = []
         self._ready = [Ready()] * len(self._links)
+        self._drawn = [False] * len(self._links)  # whose Drawn came before it was waited for
         self.seats = 0
         self.times = dict.fromkeys(PARTS, 0.0)  # seconds
 
@@ -163,11 +144,11 @@ class Squad:
             board.observations, board.normals[0] if len(board.normals) else None
         )
         in_turns = self._waits.any() or not self.stack.beside
-        # a busy device gets its updates behind the actors, so that it is never idle; crews that
-        # keep an idle one waiting get their actions first
-        queued = not in_turns and not self.stack.ready()
+        # a device that is busy when batches are drawn gets its updates behind the actors, so that
+        # it is never idle; crews that keep an idle one waiting get their actions first
+        queued = not in_turns and (yield from self._drawn_before(answer))
         if queued:
-            self._launch(step, updates)
+            yield from self._launch(step, updates)
         with self._timed("act"):
             yield answer
             board.actions[:] = answer.take()
@@ -178,13 +159,33 @@ class Squad:
         if in_turns:
             yield from self._learn_in_turns(step, updates, replies)
         elif not queued:
-            self._launch(step, updates)
+            yield from self._launch(step, updates)
         with self._timed("crews"):
             yield from self._collect(replies)
         yield from self._get_ready(replies)
+        if hold:
+            yield from self._draws()
 
-    def _launch(self, step: int, updates: Sequence[Bool]) -> None:
-        """All updates of a step, of which nobody waits for errors."""
+    def _drawn_before(self, answer: Awaited) -> Generator[Awaited, None, bool]:
+        """Wait until batches are drawn or the `answer` is there; whether the device is busy yet."""
+        with self._timed("act"):
+            drawn = self._all([at for at, there in enumerate(self._drawn) if not there])
+            while not (answer.ready() or drawn.ready()):
+                yield First([answer, drawn])
+        return not answer.ready() and not self.stack.ready()
+
+    def _draws(self) -> Course:
+        """Wait for the batches that crews draw after they are ready."""
+        missing = [at for at, there in enumerate(self._drawn) if not there]
+        with self._timed("crews"):
+            yield self._all(missing)
+            for place in missing:
+                self._receive(place)
+        self._drawn = [False] * len(self._links)
+
+    def _launch(self, step: int, updates: Sequence[Bool]) -> Course:
+        """All updates of a step, of which nobody waits for errors, once their batches are drawn."""
+        yield from self._draws()
         if updates:
             with self._timed("launch"):
                 self.stack.launch(updates, self.board.buffer(step, 0), errors=False)
@@ -193,6 +194,7 @@ class Squad:
         self, step: int, updates: Sequence[Bool], replies: list[Ready | None]
     ) -> Course:
         """Update by update, as memories that wait for errors need it."""
+        yield from self._draws()
         for turn, active in enumerate(updates):
             hearing = np.flatnonzero((self._waits & active).any(1)).tolist()
             with self._timed("launch"):
@@ -219,8 +221,12 @@ class Squad:
         yield self._all(places)
         for place in places:
             reply = self._receive(place)
-            while isinstance(reply, Ready) and self._alive[place]:
-                replies[place] = reply  # of the step itself: all that waited there have failed
+            while not isinstance(reply, Hear) and self._alive[place]:
+                # of the step itself: all that waited there have failed
+                if isinstance(reply, Ready):
+                    replies[place] = reply
+                else:
+                    self._drawn[place] = True
                 reply = yield from self._reply(place)
 
     def _collect(self, replies: list[Ready | None]) -> Course:
