@@ -1,8 +1,9 @@
 """Runs that are made one after another and go on where they stood, and their packing."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lser.experiments import records
 from lser.experiments.study import Here, Job, finished
@@ -27,14 +28,22 @@ def run_pack_or_print(
 ) -> None:
     """What a script does: ``run`` or ``pack FOLDER [PLACE PLACES]``, or print every figure.
 
-    `jobs` says which, by verb and folder; of these it is every PLACES-th from PLACE on.
+    `jobs` says which, by verb and folder, less those that `file` has; of these it is every
+    PLACES-th from PLACE on.
     """
     match words:
         case []:
             print(block())
         case [verb, folder, *part]:
             place, places = map(int, part or (0, 1))
-            carry_out(verb, jobs(verb, Path(folder))[place::places], file)
+            packed = records.find(file) if file.exists() else []
+            known = {_key(run.experiment) for run in packed}
+            wanted = [job for job in jobs(verb, Path(folder)) if _key(job.experiment) not in known]
+            carry_out(verb, wanted[place::places], file, packed)
+
+
+def _key(experiment: Mapping[str, Any]) -> str:
+    return json.dumps(experiment, sort_keys=True)
 
 
 def gather(folders: Sequence[Path], wanted: Callable[[records.Record], bool], file: Path) -> None:

@@ -7,7 +7,16 @@ import pytest
 
 from lser.fleet.messages import Act, Drawn, Give, Hear, Prepare, Ready, receive, send
 
-MESSAGES = [Drawn(), Hear(0), Hear(1), Ready(), Ready((1, 2), (), True), Ready((), (3,)), Prepare(), Act()]
+MESSAGES = [
+    Drawn(),
+    Hear(0),
+    Hear(1),
+    Ready(),
+    Ready((1, 2), (), True),
+    Ready((), (3,)),
+    Prepare(),
+    Act(),
+]
 
 
 @pytest.mark.parametrize("times", [1, 3])
