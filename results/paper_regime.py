@@ -1,66 +1,82 @@
 """Does the paper's time scale appear in the paper's regime: the figures of A in plan.md.
 
-``python results/planned.py FOLDER a`` makes the runs; ``python results/paper_regime.py pack MASKED
-CONTINUING`` packs what two such folders hold, the first of them curves alone, as its fleet was lost
-before its end; without arguments it prints every figure.
+``python results/planned.py FOLDER a --horizon session --shift 40 --sessions 90000`` makes the
+masked runs, without `--shift` and with ``continuing`` the others; ``python results/paper_regime.py
+pack FOLDER`` adds what a folder holds; without arguments it prints every figure. A fleet before
+these was lost with its machine: of it there are curves.
 """
 
 import gzip
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from campaign import gather
 from committed import RESULTS, by_arm
 from cure import LONG, longest_fall
 from scipy.stats import CensoredData, logrank
+from standing import Arms, chance
 
 from lser.experiments import records
 from lser.experiments.studies import ScoreScale, scale_of
-from lser.report.stats import Interval, holm, mean_t, paired_difference, paired_p
+from lser.report.measures import fell
+from lser.report.stats import Interval, holm, mean_t, paired_difference, paired_p, welch
 from lser.report.style import interval, listing, name_of, number
 
-MASKED, CONTINUING = RESULTS / "paper_regime_masked.json.gz", RESULTS / "paper_regime.jsonl.gz"
+MASKED, CONTINUING = RESULTS / "paper_regime_masked.jsonl.gz", RESULTS / "paper_regime.jsonl.gz"
+LOST = RESULTS / "paper_regime_masked.json.gz"
 ARMS = ("lser", "uniform", "reward-top")
-KEPT = ("sessions", "metric", "value_own_mean", "value_bound_high", "one_reward", "saturated")
+PAPERS = {"lser": 30_000, "uniform": 50_000}  # sessions to the peak
+NEAR = 2.0  # times the paper's sessions, or one over that
 HALF = 0.5  # of the possible
 Curve = Sequence[dict[str, Any]]
 
 
 class Half(NamedTuple):
-    """One half of A: the curves of every arm, by seed, and where they end."""
+    """One half of A: the curves and ends of every arm, by seed, and where they are read."""
 
-    curves: dict[str, dict[int, Curve]]
+    curves: Mapping[str, Mapping[int, Curve]]
+    ends: Mapping[str, Mapping[int, Mapping[str, Any]]]
     until: int
 
 
-def pack(lost: Path, whole: Path) -> None:
-    """Write both files from the folders of the runs."""
-    until = min(run.curve[-1]["sessions"] for run in records.find(lost))
-    runs = [
-        {"label": r.label, "seed": r.seed, "curve": [{k: p.get(k) for k in KEPT} for p in r.curve]}
-        for r in sorted(records.find(lost), key=lambda run: (run.label, run.seed))
+def pack(folder: Path) -> None:
+    """Add the runs of a folder to those that are kept of their half."""
+    for horizon, file in (("session", MASKED), ("continuing", CONTINUING)):
+        found = [run for run in records.find(folder) if run.experiment["horizon"] == horizon]
+        if found:
+            gather([folder], lambda run, at=horizon: run.experiment["horizon"] == at, file)
+
+
+@cache
+def lost() -> tuple[int, int]:
+    """Where the fleet of seeds 100 to 109 was lost, and how many of its runs had got to half."""
+    with gzip.open(LOST, "rt") as file:
+        held = json.load(file)
+    goal, until = halfway(), int(held["until"])
+    peaks = [
+        max(point["metric"] for point in run["curve"] if point["sessions"] <= until)
+        for run in held["runs"]
     ]
-    with gzip.GzipFile(MASKED, "wb", mtime=0) as file:
-        file.write(json.dumps({"until": until, "runs": runs}).encode())
-    records.pack(records.find(whole), CONTINUING)
+    return until, sum(peak >= goal for peak in peaks)
 
 
 @cache
 def masked() -> Half:
-    """The half with sessions masked, as far as its curves were copied."""
-    with gzip.open(MASKED, "rt") as file:
-        held = json.load(file)
-    found: dict[str, dict[int, Curve]] = {arm: {} for arm in ARMS}
-    for run in held["runs"]:
-        found[run["label"]][run["seed"]] = [
-            p for p in run["curve"] if p["sessions"] <= held["until"]
-        ]
-    return Half(found, held["until"])
+    """The half with sessions masked, as far as all its runs got before time cut it off."""
+    held = Arms(by_arm(MASKED))
+    until = held.sessions(*ARMS)
+    curves = {
+        arm: {seed: [p for p in run.curve if p["sessions"] <= until] for seed, run in of.items()}
+        for arm, of in held.runs.items()
+    }
+    ends = {arm: {seed: curve[-1] for seed, curve in of.items()} for arm, of in curves.items()}
+    return Half(curves, ends, until)
 
 
 @cache
@@ -72,10 +88,10 @@ def runs() -> dict[str, dict[int, records.Record]]:
 @cache
 def continuing() -> Half:
     """The half in which sessions follow one another."""
-    curves: dict[str, dict[int, Curve]] = {
-        arm: {seed: run.curve for seed, run in of.items()} for arm, of in runs().items()
-    }
-    return Half(curves, max(c[-1]["sessions"] for of in curves.values() for c in of.values()))
+    curves = {arm: {seed: run.curve for seed, run in of.items()} for arm, of in runs().items()}
+    ends = {arm: {s: run.final or {} for s, run in of.items()} for arm, of in runs().items()}
+    until = max(c[-1]["sessions"] for of in curves.values() for c in of.values())
+    return Half(curves, ends, until)
 
 
 def scale() -> ScoreScale:
@@ -85,13 +101,17 @@ def scale() -> ScoreScale:
     return known
 
 
+def halfway() -> float:
+    """The CTR that is half of the possible."""
+    known = scale()
+    return known.random.score + HALF * (known.best.score - known.random.score)
+
+
 def needed(half: Half, arm: str) -> tuple[list[int], list[int]]:
     """Sessions to half of the possible of the runs that get there, and how long others were."""
-    known = scale()
-    goal = known.random.score + HALF * (known.best.score - known.random.score)
     there, never = [], []
     for curve in half.curves[arm].values():
-        hits = [point["sessions"] for point in curve if point["metric"] >= goal]
+        hits = [point["sessions"] for point in curve if point["metric"] >= halfway()]
         there += hits[:1]
         never += [] if hits else [half.until]
     return there, never
@@ -106,6 +126,16 @@ def sooner(half: Half) -> float | None:
     return float(logrank(*samples).pvalue)
 
 
+def seen(half: Half) -> bool:
+    """Whether the paper's time scale is: by the rule of the plan, an arm's median run near it."""
+    for arm, papers in PAPERS.items():
+        there, never = needed(half, arm)
+        middle = float(np.median([*there, *(np.inf for _ in never)]))
+        if papers / NEAR <= middle <= papers * NEAR:
+            return True
+    return False
+
+
 def times_the_bound(half: Half, arm: str) -> list[float]:
     """What critics give their own actions at the end, over what rewards allow; by seed."""
     ends = [curve[-1] for _, curve in sorted(half.curves[arm].items())]
@@ -118,22 +148,46 @@ def held(half: Half, arm: str) -> list[int]:
     return [s for s, t in zip(seeds, times_the_bound(half, arm), strict=True) if t <= 1.1]
 
 
-def final(arm: str) -> dict[int, float]:
-    """CTR at the end of the continuing half, 1,000 sessions."""
-    return {seed: float((run.final or {})["metric"]) for seed, run in runs()[arm].items()}
+def final(half: Half, arm: str, key: str = "metric") -> dict[int, float]:
+    """CTR, or another score, where a half is read."""
+    return {seed: float(end[key]) for seed, end in half.ends[arm].items()}
 
 
-def gaps() -> dict[tuple[str, str], tuple[Interval, float]]:
-    """Final CTR of every pair of arms, paired over seeds, with Holm's p."""
+def gaps(half: Half) -> dict[tuple[str, str], tuple[Interval, float, Interval]]:
+    """Final CTR of every pair of arms, paired over seeds, with Holm's p and Welch's interval."""
     pairs = list(combinations(ARMS, 2))
-    found = [paired_difference(final(a), final(b)) for a, b in pairs]
+    found = [paired_difference(final(half, a), final(half, b)) for a, b in pairs]
     corrected = holm([paired_p(one) for one in found])
-    return {p: (mean_t(one), c) for p, one, c in zip(pairs, found, corrected, strict=True)}
+    alone = [welch(*(list(final(half, arm).values()) for arm in pair)) for pair in pairs]
+    return {
+        pair: (mean_t(one), p, other)
+        for pair, one, p, other in zip(pairs, found, corrected, alone, strict=True)
+    }
 
 
-def levels(scores: dict[str, list[float]]) -> str:
+def fallen(half: Half, arm: str) -> int:
+    """How many runs end clearly below their best point."""
+    curves, ends = half.curves[arm], half.ends[arm]
+    return sum(fell(curves[seed], ends[seed], scale()) for seed in curves)
+
+
+def levels(scores: Mapping[str, Sequence[float]], digits: int = 3) -> str:
     """The mean of every arm, in words."""
-    return listing([f"{name_of(arm)} {np.mean(of):.3f}" for arm, of in scores.items()])
+    return listing([f"{name_of(arm)} {np.mean(of):.{digits}f}" for arm, of in scores.items()])
+
+
+def _ends(half: Half, key: str = "metric") -> dict[str, list[float]]:
+    return {arm: list(final(half, arm, key).values()) for arm in ARMS}
+
+
+def _peaks(half: Half) -> dict[str, list[float]]:
+    return {a: [max(p["metric"] for p in c) for c in half.curves[a].values()] for a in ARMS}
+
+
+def _kept() -> int:
+    """Runs of both halves that end with half of the possible or more."""
+    halves = (masked(), continuing())
+    return sum(end >= halfway() for half in halves for of in _ends(half).values() for end in of)
 
 
 def _values(half: Half) -> str:
@@ -141,68 +195,81 @@ def _values(half: Half) -> str:
     return listing([f"{name_of(arm)} {number(value)}" for arm, value in middle])
 
 
+def _counts(half: Half, count: Callable[[str], int]) -> str:
+    return listing([f"{name_of(arm)} {count(arm)} of {len(half.curves[arm])}" for arm in ARMS])
+
+
+def _pairs(half: Half, *, unpaired: bool = False) -> str:
+    said = []
+    for (a, b), (gap, p, other) in gaps(half).items():
+        beside = f"; Welch {interval(other, sign=True)}" if unpaired else ""
+        words = f"({chance(p)} after Holm{beside})"
+        said.append(f"{name_of(a)} minus {name_of(b)} {interval(gap, sign=True)} {words}")
+    return "; ".join(said)
+
+
+def _reached(half: Half) -> str:
+    return _counts(half, lambda arm: len(needed(half, arm)[0]))
+
+
+def _compared(half: Half) -> str:
+    p = sooner(half)
+    return "nothing to compare" if p is None else f"log-rank {chance(p)}, LSER against uniform"
+
+
 def reading() -> str:
     """What A says in words."""
-    lost, whole = masked(), continuing()
-    at_end = {a: [c[-1]["metric"] for c in lost.curves[a].values()] for a in ARMS}
-    got = {arm: len(needed(lost, arm)[0]) for arm in ARMS}
-    peaks = {a: [max(p["metric"] for p in c) for c in whole.curves[a].values()] for a in ARMS}
-    best = max(p["metric"] for of in lost.curves.values() for c in of.values() for p in c)
-    reach = listing(
-        [f"{name_of(a)} {len(needed(whole, a)[0])} of {len(whole.curves[a])}" for a in ARMS]
-    )
-    fell = listing(
-        [
-            f"{name_of(a)} {sum(longest_fall(c) >= LONG for c in whole.curves[a].values())} of "
-            f"{len(whole.curves[a])}"
-            for a in ARMS
-        ]
-    )
-    pairs = "; ".join(
-        f"{name_of(a)} minus {name_of(b)} {interval(gap, sign=True)} (p = {number(p)} after Holm)"
-        for (a, b), (gap, p) in gaps().items()
-    )
-    p = sooner(whole)
-    steady = held(whole, "lser")
-    assert p is not None
-    assert not any(got.values())
+    first, second = masked(), continuing()
+    until, got = lost()
+    steady = held(second, "lser")
+    assert not seen(first)
+    assert not got
     assert len(steady) == 1
+    long_falls = {
+        arm: sum(longest_fall(c) >= LONG for c in second.curves[arm].values()) for arm in ARMS
+    }
     return (
         "**The paper's regime** (A of the plan; the release's backbone: action at the critic's "
-        "second layer, five updates a step, noise never reset, one user; VirtualTaobao, seeds 100 "
-        "to 109). **Values run away in it, and all but one run end near random actions.** With "
-        "sessions masked the fleet "
-        f"was lost at {lost.until:,} of 30,000 sessions, of the 90,000 planned; by then no run of "
-        f"30 had ever reached half of the possible (best point {best:.2f}; CTR there "
-        f"{levels(at_end)}), and critics gave their own actions, in the middle of ten runs, so "
-        f"many times what rewards allow: {_values(lost)}. So the primary test has nothing to "
-        "compare, and the paper's time scale, 30,000 sessions against 50,000, does not appear in "
-        f"the part that was seen. Continuing ({whole.until:,} sessions, to the end): best points "
-        f"{levels(peaks)} on average, within the first thousands of sessions, then nearly all "
-        f"fall; {reach} ever reach half of the possible (log-rank p = {number(p)}, LSER against "
-        f"uniform), {fell} stay more than .1 below their best for {LONG:,} sessions. At the end "
-        f"{levels({a: list(final(a).values()) for a in ARMS})}; {pairs}; values over the bound "
-        f"{_values(whole)}. One run of LSER keeps a CTR of {final('lser')[steady[0]]:.2f} to the "
-        "end, and it is the one of thirty whose values stay at the bound. One update a step "
-        "(K of the plan, another critic) does not fall like this, and bounded values hold there."
+        "second layer, five updates a step, noise never reset, one user; VirtualTaobao, 10 seeds "
+        f"a half). **Values run away in it, {_kept()} of 60 runs end with half of the possible, "
+        "and the paper's time scale, 30,000 sessions against 50,000, is not seen.** *With sessions "
+        "masked* "
+        f"(seeds 140 to 149, read at {first.until:,} of 90,000 sessions, where time cut them off) "
+        f"{_reached(first)} ever reach half of the possible ({_compared(first)}: the primary "
+        f"test); best points {levels(_peaks(first))} on average, at the end "
+        f"{levels(_ends(first))}; {_pairs(first, unpaired=True)}; "
+        f"{_counts(first, lambda arm: fallen(first, arm))} end more than a tenth of the possible "
+        f"below their best; clicks per session, which is what a masked agent is trained on, "
+        f"{levels(_ends(first, 'reward'), 2)}. Critics give their own actions, in the middle of "
+        f"ten runs, so many times what rewards allow: {_values(first)}. Of a fleet before it "
+        f"(seeds 100 to 109, lost at {until:,} sessions) no run of 30 had got to half either. "
+        f"*Continuing* (seeds 100 to 109, {second.until:,} sessions, to the end): best points "
+        f"{levels(_peaks(second))} on average, within the first thousands of sessions, then "
+        f"nearly all fall; {_reached(second)} ever reach half of the possible "
+        f"({_compared(second)}), {_counts(second, long_falls.__getitem__)} stay more than .1 below "
+        f"their best for {LONG:,} sessions. At the end {levels(_ends(second))}; {_pairs(second)}; "
+        f"values over the bound {_values(second)}. One run of LSER keeps a CTR of "
+        f"{final(second, 'lser')[steady[0]]:.2f} to the end, and it is the one of thirty whose "
+        "values stay at the bound. One update a step (K of the plan, another critic) does not fall "
+        "like this, and bounded values hold there."
     )
 
 
 def in_short() -> str:
     """What A says, in two sentences."""
-    lost, whole = masked(), continuing()
-    most = max(float(np.median(times_the_bound(half, a))) for half in (lost, whole) for a in ARMS)
-    reach = sum(len(needed(whole, arm)[0]) for arm in ARMS)
-    ends = {arm: list(final(arm).values()) for arm in ARMS}
-    steady = held(whole, "lser")
+    first, second = masked(), continuing()
+    most = max(float(np.median(times_the_bound(half, a))) for half in (first, second) for a in ARMS)
+    got = [sum(len(needed(half, arm)[0]) for arm in ARMS) for half in (first, second)]
+    steady = held(second, "lser")
     assert len(steady) == 1
     return (
         "**In the release's own regime** (its critic, five updates a step, one user; A of the "
-        f"plan, 10 seeds) values run away, up to {most:.0f} times what rewards allow in the middle "
-        f"run, and nobody keeps what it learns: with sessions masked no run of 30 reaches half of "
-        f"the possible in {lost.until:,} sessions, continuing {reach} of 30 do, and after "
-        f"{whole.until:,} sessions the CTR is {levels(ends)}; the one run that holds "
-        f"({final('lser')[steady[0]]:.2f}) is the one whose values stay at their bound."
+        f"plan, 10 seeds) values run away, up to {most:,.0f} times what rewards allow in the "
+        f"middle run, and {_kept()} of 60 keep what they learn: with sessions masked {got[0]} of "
+        f"30 runs ever reach half of the possible in {first.until:,} sessions, continuing {got[1]} "
+        f"do, and after {second.until:,} sessions the CTR is {levels(_ends(second))}; the one run "
+        f"that holds ({final(second, 'lser')[steady[0]]:.2f}) is the one whose values stay at "
+        "their bound. The paper's time scale is not seen there."
     )
 
 
@@ -210,21 +277,20 @@ def table() -> str:
     """Both halves: what every arm reached, where it ended, and its values."""
     lines = [
         "| sessions | arm | ever at half of the possible | best point, mean | at the end, mean "
-        "[lowest, highest] | values over the bound, median [lowest, highest] | fell |",
+        "[lowest, highest] | values over the bound, median [lowest, highest] | ends below its "
+        "best |",
         "|" + "---|" * 7,
     ]
     for name, half in (("masked", masked()), ("continuing", continuing())):
         for arm in ARMS:
-            curves = half.curves[arm].values()
-            peak = np.mean([max(p["metric"] for p in c) for c in curves])
-            ends, times = [c[-1]["metric"] for c in curves], times_the_bound(half, arm)
-            fell = sum(longest_fall(c) >= LONG for c in curves)
+            ends, times = _ends(half)[arm], times_the_bound(half, arm)
             row = (
                 *(f"{name}, {half.until:,}", name_of(arm)),
-                *(f"{len(needed(half, arm)[0])} of {len(curves)}", f"{peak:.3f}"),
+                f"{len(needed(half, arm)[0])} of {len(ends)}",
+                f"{np.mean(_peaks(half)[arm]):.3f}",
                 f"{np.mean(ends):.3f} [{min(ends):.3f}, {max(ends):.3f}]",
-                f"{np.median(times):.0f} [{min(times):.1f}, {max(times):.0f}]",
-                f"{fell} of {len(curves)}",
+                f"{np.median(times):,.0f} [{min(times):.1f}, {max(times):,.0f}]",
+                f"{fallen(half, arm)} of {len(ends)}",
             )
             lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
@@ -238,7 +304,7 @@ def block() -> str:
 def main(words: list[str]) -> None:
     """Pack, or print every figure."""
     if words:
-        pack(Path(words[1]), Path(words[2]))
+        pack(Path(words[1]))
     else:
         print(block())
 

@@ -317,22 +317,35 @@ def regime(build):
 
 
 def test_every_arm_of_the_papers_regime_has_its_ten_seeds(regime):
-    for half in (regime.masked(), regime.continuing()):
+    for half, first in ((regime.masked(), 140), (regime.continuing(), 100)):
         for curves in half.curves.values():
-            assert sorted(curves) == list(range(100, 110))
+            assert sorted(curves) == list(range(first, first + 10))
             assert {curve[-1]["sessions"] for curve in curves.values()} == {half.until}
+    assert regime.masked().until == 70_000
 
 
 def test_runs_that_never_get_there_count_as_that_long(regime):
     half = regime.masked()
-    for arm in regime.ARMS:
-        there, never = regime.needed(half, arm)
-        assert there == []
-        assert never == [half.until] * 10
-    assert regime.sooner(half) is None
+    there, never = regime.needed(half, "lser")
+    assert (there, never) == ([], [half.until] * 10)
+    low = {arm: {140: [{"sessions": 9.0, "metric": 0.0}]} for arm in regime.ARMS}
+    assert regime.sooner(regime.Half(low, low, 9)) is None
     there, never = regime.needed(regime.continuing(), "lser")
     assert len(there) + len(never) == 10
     assert all(sessions <= 12_000 for sessions in there)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "seen"), [((14_000,) * 3, False), ((16_000,) * 3, True), ((30_000, 0, 0), False)]
+)
+def test_the_papers_time_scale_is_seen_where_the_median_run_is_near_it(regime, sessions, seen):
+    def curve(at):
+        return [{"sessions": float(at), "metric": 1.0}] if at else [{"sessions": 9, "metric": 0.0}]
+
+    lser = {seed: curve(at) for seed, at in enumerate(sessions)}
+    never = {seed: curve(0) for seed in range(3)}
+    half = regime.Half({"lser": lser, "uniform": never, "reward-top": never}, {}, 90_000)
+    assert regime.seen(half) == seen
 
 
 def test_bounded_runs_differ_from_those_as_printed_in_bound_and_length_alone(build, regime):
