@@ -228,8 +228,9 @@ def table() -> str:
     ]
     found = leads()
     for arm in sorted(runs(), key=lambda arm: -mean(arm).estimate):
+        memory, *setting = arm.split(", ")
         row = [
-            name_of(arm),
+            ", ".join([name_of(memory), *setting]),
             "" if arm == BANDIT else setting_of_arm(arm).words,
             interval(mean(arm), digits=3),
             f"{min(scores(arm).values()):.3f}",
