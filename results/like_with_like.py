@@ -119,34 +119,27 @@ def in_short() -> str:
 
 
 def beaten() -> list[str]:
-    """The memories that LSER ends above after Holm, of those that are complete."""
-    return _complete("above")
+    """The memories that LSER stands above after Holm, and where if not at the end.
+
+    An error where it is below one.
+    """
+    found = _by_verdict()
+    if "below" in found or "above" not in found:
+        raise ValueError("the records no longer say that LSER with the cure stands above others")
+    return found["above"]
 
 
 def level() -> list[str]:
     """Those that are not separated from it."""
-    return _complete("not separated")
+    return _by_verdict().get("not separated", [])
 
 
-def _complete(said: str) -> list[str]:
-    found = {arm: verdict(one.mean, p) for arm, (one, p) in primary().items()}
-    return [plain(arm) for arm, v in found.items() if v == said and standing().whole(OURS, arm)]
-
-
-def sides() -> str:
-    """The same by their verdict, for the front page; an error where LSER ends below one."""
+def _by_verdict() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for arm, (one, p) in primary().items():
-        short = ""
-        if not standing().whole(OURS, arm):
-            short = f" at {standing().sessions(OURS, arm):,} sessions, where time cut it off"
-        said = f"{plain(arm)} ({interval(one.mean, sign=True)}{short})"
-        found.setdefault(verdict(one.mean, p), []).append(said)
-    if "below" in found or "above" not in found:
-        raise ValueError("the records no longer say that LSER with the cure stands above others")
-    open_ = found.get("not separated", [])
-    left = f"; not separated: {listing(open_)}" if open_ else ""
-    return f"on {_seeds()} of these seeds it stands above {listing(found['above'])}{left}"
+        cut = "" if standing().whole(OURS, arm) else f" (at {standing().sessions(OURS, arm):,})"
+        found.setdefault(verdict(one.mean, p), []).append(f"{plain(arm)}{cut}")
+    return found
 
 
 def believed() -> str:
