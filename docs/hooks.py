@@ -67,15 +67,23 @@ FORMULA = re.compile(
 )
 
 
+SIGN = re.compile(r"<td>([^<]*?) ([▲▼△▽])</td>")
+SIDES = {"▲": "above", "▼": "below", "△": "above only-before-holm", "▽": "below only-before-holm"}
+
+
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001
-    """Turn formulas into MathML, which browsers draw without a script or the network."""
+    """Turn formulas into MathML, which browsers draw without a script or the network, and colour
+    the cells of tables that carry a verdict."""
 
     def drawn(found: re.Match[str]) -> str:
         display = "block" if found[1] == "div" else "inline"
         shown = convert(html.unescape(found[2]), display=display)
         return f'<{found[1]} class="formula">{shown}</{found[1]}>'
 
-    return FORMULA.sub(drawn, content)
+    def coloured(found: re.Match[str]) -> str:
+        return f'<td class="{SIDES[found[2]]}">{found[1]}\u00a0{found[2]}</td>'
+
+    return SIGN.sub(coloured, FORMULA.sub(drawn, content))
 
 
 def _block(name: str, up: str) -> str:
