@@ -28,6 +28,7 @@ import regime_bounded
 import regime_options
 import regions
 import regions_cured
+import regions_large
 import taobao_tuning
 import tuned_alike
 from committed import RESULTS, SEED, findings, found, panel_of
@@ -216,6 +217,7 @@ def readmes() -> dict[Path, str]:
     outcomes = with_block(outcomes, "outcome_o", recommender.reading())
     outcomes = with_block(outcomes, "outcome_u", regions.reading())
     outcomes = with_block(outcomes, "outcome_v", regions_cured.reading())
+    outcomes = with_block(outcomes, "outcome_x", regions_large.reading())
     outcomes = with_block(outcomes, "outcome_i", tuned_alike.reading())
     outcomes = with_block(outcomes, "outcome_i_taobao", taobao_tuning.reading())
     outcomes = with_block(outcomes, "outcome_w", taobao_tuning.cure_reading())

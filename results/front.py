@@ -15,6 +15,7 @@ from committed import findings, panel_of
 from delayed import BY_REWARD, secondary
 from delayed import gap as paired
 from first import answer, of_the_demo, signed
+from leads import said
 
 from lser.report.overview import overview
 from lser.report.style import listing, number
@@ -126,7 +127,7 @@ def _local() -> str:
     taobao = panel_of("cure", "virtual-taobao").against(cure.OURS, cure.TOP)
     assert taobao is not None
     far = regions.pays()[0][regions.MATCHED].mean
-    cured = regions_cured.said(regions_cured.primary()[1])
+    cured = said(regions_cured.primary()[1])
     ours = [
         f"{regions.level(cells, regions.OURS):.2f}"
         for cells in (regions.FROZEN, regions.SHORT_SIGHTED)

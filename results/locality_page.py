@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import regions
 import regions_cured
+import regions_large
 from locality import (
     CONTROLS,
     DEPENDENCES,
@@ -173,7 +174,7 @@ def picture() -> Figure:
 def block() -> str:
     """The words and the map."""
     drawn = picture()
-    said = (reading(), regions.reading(), regions_cured.reading())
+    said = (reading(), regions.reading(), regions_cured.reading(), regions_large.reading())
     parts = (*said, f"![{drawn.alt}](figures/{NAME}.svg)", drawn.sentence)
     return "\n\n".join(filter(None, parts))
 
@@ -189,6 +190,7 @@ def tables() -> str:
             "Bits, features and the cure in the primary cells at 2,000 sessions, seeds 100 to 109:",
             arms_table(),
             *((regions.told(), regions.table()) if regions.there() else ()),
-            *((regions_cured.told(), regions_cured.table()) if regions_cured.there() else ()),
+            *regions_cured.tables(),
+            *regions_large.tables(),
         ]
     )

@@ -21,6 +21,7 @@ import regime_bounded
 import regime_options
 import regions
 import regions_cured
+import regions_large
 import reruns
 import taobao_tuning
 import tuned_alike
@@ -51,6 +52,7 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         locality(),
         regions.reading(),
         regions_cured.reading(),
+        regions_large.reading(),
         tuned_alike.comparison(),
         taobao_tuning.reading(),
         taobao_tuning.cure_reading(),

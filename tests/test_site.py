@@ -57,3 +57,18 @@ def test_nothing_is_cut(browser, site, width):  # noqa: F811
     page.close()
     assert found == {}
     assert (site / "index.html").exists()
+
+
+def test_cells_with_a_verdict_are_coloured(browser, site):  # noqa: F811
+    page = browser.new_page()
+    page.goto((site / "results.html").as_uri())
+    cells = {
+        sign: page.locator("td", has_text=sign).evaluate_all("all => all.map(td => td.className)")
+        for sign in "▲▼△▽"
+    }
+    page.close()
+    kinds = {sign: set(found) for sign, found in cells.items()}
+    assert kinds["▲"] == {"above"}
+    assert kinds["▼"] == {"below"}
+    assert kinds["△"] == {"above only-before-holm"}
+    assert kinds["▽"] == {"below only-before-holm"}

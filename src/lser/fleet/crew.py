@@ -192,6 +192,7 @@ class Crew:
             self._tasks.append(Task(seat, self._step_of(seat)))
 
     def _step_of(self, seat: Seat) -> Iterator[None]:
+        """A seat's step, in one piece."""
         seat.act(self.board.actions[seat.slot].copy())
         if seat.settled:
             self._go_on(seat)
