@@ -5,7 +5,9 @@ import pytest
 
 from lser.online.bandit import Bandit
 from lser.online.covisits import Covisits, start_vectors
+from lser.online.learners import memory_for
 from lser.online.policies import popularity
+from lser.online.settings import Settings
 from lser.online.tower import Tower, _forward, direction, with_one
 
 RNG = np.random.default_rng(0)
@@ -130,3 +132,24 @@ def test_co_clicks_survive_saving_and_turn_onto_the_vectors_before():
     made._next = 0
     again = made.vectors(after, live)  # nothing new: they stay where they are
     np.testing.assert_allclose(again.vectors, one.vectors, atol=1e-3)
+
+
+@pytest.mark.parametrize("arm", ["lser-steady", "lser", "uniform", "lser-ddpg"])
+def test_a_full_memory_holds_pages_with_and_without_clicks_as_they_came(arm):
+    settings = Settings(capacity=500)
+    memory = memory_for(arm, settings, 3, 2)
+    rng = np.random.default_rng(0)
+    clicked = (rng.random(3_000) < 0.3).astype(np.float32)
+    for click in clicked:
+        observation = rng.standard_normal((1, 3)).astype(np.float32)
+        action, ends = np.zeros((1, 2), np.float32), np.ones(1, np.bool_)
+        memory.extend(observation, action, click[None], observation, ends, ~ends)
+    slots = np.flatnonzero(memory.store.ids >= 0)
+    held = memory.store.batch(slots).reward
+    assert len(held) == 500
+    assert held.mean() == clicked[-500:].mean()
+
+
+def test_what_is_compared_has_the_newest_alike():
+    memories = [memory_for(arm, Settings(), 3, 2) for arm in ("lser-steady", "uniform")]
+    assert {memory.params.newest for memory in memories} == {8}

@@ -16,6 +16,7 @@ from lser.types import Float32, Int64
 GREEDY = (
     0.1  # share of a batch that is the best of the visitor's bucket; more cost clicks on Bazaar
 )
+NEWEST = 8  # places of a batch for the newest pages
 # memories are fastest with arrays as they keep them
 _TRUE, _FALSE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 
@@ -59,18 +60,22 @@ class Learner(Protocol):
 
 
 def memory_for(arm: str, settings: Settings, observation_dim: int, action_dim: int) -> Replay:
-    """The replay memory of an arm."""
+    """The replay memory of an arm.
+
+    A full one lets its oldest page go, whatever it earned: of pages that are kept for their clicks
+    nobody could learn how likely a click is.
+    """
     size = (settings.capacity, observation_dim, action_dim)
     if arm == "uniform":
-        return UniformReplay(*size, seed=settings.seed)
+        return UniformReplay(*size, newest=NEWEST, seed=settings.seed)
     return LocalityReplay(
         *size,
         bits=6,
         greedy=GREEDY,
         greedy_per="item",
         random_from="memory",
-        unseen="evict",
-        newest=8 if arm == "lser-steady" else 0,
+        store="fifo",
+        newest=NEWEST if arm == "lser-steady" else 0,
         seed=settings.seed,
     )
 
