@@ -8,7 +8,7 @@ import pytest
 from lser.cli import main
 from lser.cli.inspect import read
 from lser.replay import LocalityReplay, UniformReplay
-from lser.replay.inspect import advise, explained
+from lser.replay.inspect import Explained, advise, explained
 
 
 def log(told, rows=4_000, seed=0):
@@ -42,6 +42,36 @@ def test_codes_explain_nothing_where_users_are_alike():
     advice = advise(lines, 4_000)
     assert not advice.pays
     assert "nothing to go by" in advice.words.replace("\n", " ")
+
+
+def test_a_session_does_not_explain_itself():
+    """Every session has a place and a level of its own, which say nothing of the others'."""
+    rng = np.random.default_rng(0)
+    sessions, length = 400, 10
+    observation = np.repeat(rng.normal(size=(sessions, 8)), length, axis=0)
+    reward = np.repeat(rng.normal(size=sessions), length) + rng.normal(size=sessions * length)
+    action = rng.uniform(-1, 1, (sessions * length, 3))
+    whole = (part.astype(np.float32) for part in (observation, action, reward))
+    lines = explained(*whole, bits=(8, 14))
+    assert all(line.reward < 0.02 for line in lines)
+    assert not advise(lines, sessions * length).pays
+
+
+@pytest.mark.parametrize(
+    ("reward", "action", "chance", "pays"),
+    [
+        (-0.01, -0.10, -0.28, False),  # less bad than chance is not good
+        (0.01, -0.10, -0.28, False),
+        (0.01, 0.05, 0.04, False),
+        (0.03, -0.10, -0.28, True),
+        (-0.01, 0.05, -0.28, True),
+    ],
+)
+def test_codes_pay_where_they_explain_more_than_chance_and_than_nothing(
+    reward, action, chance, pays
+):
+    line = Explained(10, "raw", reward, action, chance, chance, occupied=100, median=40.0)
+    assert advise([line], 4_000).pays == pays
 
 
 def test_too_short_a_log_is_refused():

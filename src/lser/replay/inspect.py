@@ -11,6 +11,8 @@ from lser.replay.memories.params import FEATURES, Features
 from lser.types import Float32, Float64
 
 SHRINK = 10  # typical transitions
+GAP = 20  # one part in so many, between what explains and what is explained
+LEAST = 0.02  # of the variance, from which on codes are worth a try
 
 
 class Explained(NamedTuple):
@@ -47,9 +49,10 @@ def explained(
 ) -> list[Explained]:
     """What codes explain, for each number of bits and each kind of features.
 
-    Half of the transitions, drawn at random, give every code a mean reward and a mean rewarded
-    action (weighted by what the reward is above the lowest); the other half is explained by them.
-    Codes that the first half does not have fall back on the mean of all. Means over `hashes` draws
+    Transitions come oldest first. The older half gives every code a mean reward and a mean rewarded
+    action (weighted by what the reward is above the lowest), and the newer half is explained by
+    them, as a memory has to; what lies between is left out, so that no session explains itself.
+    Codes that the older half does not have fall back on the mean of all. Means over `hashes` draws
     of the planes.
     """
     seen = as_floats("observation", observation, (None, None))
@@ -58,8 +61,8 @@ def explained(
     if n < 100:
         raise ValueError(f"at least 100 transitions are needed to say anything, got {n}")
     rng = np.random.default_rng(seed)
-    order = rng.permutation(n)
-    half = order[: n // 2], order[n // 2 :]
+    order, gap = np.arange(n), n // GAP
+    half = order[: (n - gap) // 2], order[(n + gap) // 2 :]
     found = []
     for features in FEATURES:
         ready = featured(seen, features)
@@ -73,18 +76,23 @@ def explained(
     return found
 
 
+def gain(one: Explained) -> float:
+    """What codes explain of rewards and of rewarded actions, beyond chance and beyond nothing."""
+    rewards = one.reward - max(one.reward_chance, 0.0)
+    actions = one.action - max(one.action_chance, 0.0)
+    return max(rewards, 0.0) + max(actions, 0.0)
+
+
 def advise(found: list[Explained], transitions: int) -> Advice:
     """The codes that explain most beyond chance, and whether that is worth a memory's while."""
-    gains = [(e.reward - e.reward_chance) + max(e.action - e.action_chance, 0.0) for e in found]
-    best = found[int(np.argmax(gains))]
-    gain = max(gains)
-    pays = gain > 0.02
+    best = max(found, key=gain)
+    pays = gain(best) > LEAST
     batch = 32 if best.median < 512 or transitions < 50_000 else 128
     more = "centring them pays" if best.features == "centred" else f"{best.features} features"
     if not pays:
         words = (
             "Codes explain next to nothing beyond chance: replaying by similarity has nothing to "
-            "go by here. Use uniform replay, or reward-top where rewards are rare."
+            "go by here. Use uniform replay."
         )
     else:
         words = (
