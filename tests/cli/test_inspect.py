@@ -201,6 +201,7 @@ def test_watching_shows_the_critic_s_values_and_marks_those_that_cannot_be():
     assert "largest 120, possible 0 to 100" in shown.plain
     assert "red" in str(shown.style)
     assert "red" not in str(values_of({**line, "value_replayed_largest": 95.0}).style)
+    assert "batches of one reward 81%" in values_of({**line, "one_reward": 0.81}).plain
     assert values_of({}) is None
 
 

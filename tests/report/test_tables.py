@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from lser.experiments.records import Record
 from lser.report import Table, numbers_table, summary_table, tables
 from lser.report.closing import panel_text
 from lser.report.findings import Finding, find_out
+from lser.report.learning import while_learning
 from lser.report.sorting import studies
 from lser.report.stats import Interval
 from lser.report.style import interval, number
@@ -123,3 +125,51 @@ def test_names_are_never_cut_in_a_terminal() -> None:
     assert "…" not in text
     assert "very long" in text
     assert "minus" not in text.split("difference")[0]
+
+
+CRITIC = {
+    "learning_metric": 0.4, "regret": 120.0, "value_own_mean": 50.0, "value_bound_high": 100.0,
+    "value_spread": 2.5, "one_reward": 0.25, "saturated": 0.5,
+}  # fmt: skip
+
+
+def told(run: Record, **last: float) -> Record:
+    """The run, of which every point says `CRITIC`, and the last one something else of it."""
+    *before, end = run.curve
+    curve = [*({**line, **CRITIC} for line in before), {**end, **CRITIC, **last}]
+    return replace(run, curve=curve)
+
+
+def test_what_runs_told_while_learning_is_a_table_of_its_own() -> None:
+    runs = [
+        told(run, learning_metric=0.6, value_own_mean=150.0, one_reward=0.25)
+        if run.label == "lser"
+        else run
+        for run in synthetic.demo()
+    ]
+    table = while_learning(first(runs))
+    assert table is not None
+    [ours, theirs] = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert ours == {
+        "arm": "LSER",
+        "CTR while learning": "0.600",
+        "regret": "120",
+        "value over bound, end": "1.50",
+        "at most": "1.50",
+        "spread of values": "2.50",
+        "batches of one reward": "25%",
+        "actions at their bounds": "50%",
+    }
+    assert set(theirs.values()) == {"uniform", "–"}
+
+
+def test_where_no_run_told_anything_there_is_no_such_table() -> None:
+    assert while_learning(first(synthetic.demo())) is None
+
+
+def test_a_value_that_came_back_is_seen_at_its_most() -> None:
+    runs = [told(run, value_own_mean=20.0) for run in synthetic.demo()]
+    table = while_learning(first(runs))
+    assert table is not None
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["value over bound, end"], row["at most"]) == ("0.20", "0.50")

@@ -82,6 +82,8 @@ def values_of(line: dict[str, float]) -> Text | None:
         f"{line['value_bound_low']:.4g} to {line['value_bound_high']:.4g}; "
         f"spread over actions {line['value_spread']:.3g}, saturated {line['saturated']:.0%}"
     )
+    if "one_reward" in line:
+        words += f", batches of one reward {line['one_reward']:.0%}"
     return Text(words, style="bold red" if largest > line["value_bound_high"] else "")
 
 

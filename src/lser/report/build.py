@@ -12,7 +12,7 @@ from lser.report.html import Page, Part, Section, render
 from lser.report.naming import clean
 from lser.report.overview import in_one_sentence, overview
 from lser.report.panels import Panel, Study
-from lser.report.parts import headline_figure, panel_figures, sections_of
+from lser.report.parts import headline_figure, panel_figures, panel_tables, sections_of
 from lser.report.sentences import standing
 from lser.report.sorting import studies
 from lser.report.style import count, listing
@@ -122,7 +122,7 @@ def demo_page(
 
 
 def _demo_section(one: Finding) -> Section:
-    parts = [Part("", panel_figures(one), [tables.scores(one), tables.measures(one)])]
+    parts = [Part("", panel_figures(one), panel_tables(one))]
     return Section(one.panel.name, one.panel.title, _settings(one.panel), [], parts)
 
 

@@ -7,9 +7,11 @@ from lser.report import plots, sentences, tables, verdicts
 from lser.report.figures import Draw, Figure, render
 from lser.report.findings import Finding, StudyFindings
 from lser.report.html import Part, Section
+from lser.report.learning import while_learning
 from lser.report.naming import clean
 from lser.report.panels import Panel, Study
 from lser.report.style import count, listing, name_of
+from lser.report.table import Table
 
 _WIDTH = 4.8  # inches
 
@@ -71,10 +73,18 @@ def _strays(study: Study) -> list[str]:
 
 def _panel_part(found: Finding) -> Part:
     notes = [note for note in (sentences.unlearned(found), sentences.no_control(found)) if note]
-    shown = [tables.scores(found), tables.measures(found)]
     return Part(
-        found.panel.title, panel_figures(found), shown, [sentences.sentence(n) for n in notes]
+        found.panel.title,
+        panel_figures(found),
+        panel_tables(found),
+        [sentences.sentence(note) for note in notes],
     )
+
+
+def panel_tables(found: Finding) -> list[Table]:
+    """The tables of a panel: scores, further measures, and what was said while learning."""
+    learning = while_learning(found)
+    return [tables.scores(found), tables.measures(found), *([learning] if learning else [])]
 
 
 def _figure(

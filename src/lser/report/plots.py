@@ -44,6 +44,7 @@ def curves(found: Finding) -> Draw:
                 markersize=4.5, markevery=(position % every, every), label=_shown(arm.name),
             )  # fmt: skip
         _marks(axes.axhline, panel)
+        _shares(axes, panel)
         axes.set_xlabel("sessions")
         axes.set_ylabel(_shown(panel.metric))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -72,6 +73,7 @@ def dots(found: Finding) -> Draw:
             _bar(axes, row + 0.3, estimate.mean, Look(INK, "|", 1.2), width=1.4, filled=True)
         _rows(axes, [_shown(arm.name) for arm in panel.arms])
         _marks(axes.axvline, panel)
+        _shares(axes, panel, across=True)
         axes.set_xlabel(f"final {_shown(panel.metric)} of each run; bars: mean, 95 % t-interval")
 
     return draw
@@ -118,6 +120,7 @@ def trend(found: Finding) -> Draw:
             linewidth=1.8, elinewidth=1.2, capsize=3,
         )  # fmt: skip
         _marks(axes.axhline, found.panel)
+        _shares(axes, found.panel)
         axes.set_xticks(at)
         axes.set_xlabel(axis.name or axis.path)
         axes.set_ylabel(f"final {_shown(found.panel.metric)}")
@@ -193,6 +196,18 @@ def _marks(line: Any, panel: Panel) -> None:
             line(policy.score, color=INK, linestyle=style, linewidth=0.9, alpha=0.6)
     for policy in scale.others:
         line(policy.score, color=INK, linestyle="-", linewidth=0.6, alpha=0.35)
+
+
+def _shares(axes: Any, panel: Panel, *, across: bool = False) -> None:
+    """A second axis: 0 is random actions, 1 the best policy known."""
+    scale = panel.scale
+    if scale is None or scale.best.score == scale.random.score:
+        return
+    add, side = (axes.secondary_xaxis, "top") if across else (axes.secondary_yaxis, "right")
+    second = add(side, functions=(np.vectorize(scale.share), np.vectorize(scale.score)))
+    (second.set_xlabel if across else second.set_ylabel)("share of the possible", fontsize=8)
+    second.tick_params(labelsize=7.5, length=2)
+    second.spines[side].set_visible(False)
 
 
 def _shown(name: str) -> str:
