@@ -27,7 +27,7 @@ config = (
     .training(train_batch_size_per_learner=64, num_steps_sampled_before_learning_starts=100)
     .reporting(min_sample_timesteps_per_iteration=steps // 2, min_time_s_per_iteration=0)
     .debugging(seed=0, log_level="ERROR")
-    .replay("lser", capacity=100_000, bits=6, greedy=0.9)
+    .replay("lser-steady", capacity=100_000, bits=6, greedy=0.5)
 )
 algorithm = config.build_algo()
 algorithm.train()

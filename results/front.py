@@ -5,6 +5,7 @@ from dataclasses import replace
 import at_length
 import confirmation as new_seeds
 import cure
+import interest_watch
 import length
 import like_with_like
 import regions
@@ -146,11 +147,13 @@ def _harm() -> str:
     watched = panel_of("comparison", "interest-evolution").measured("lser")
     assert watched is not None
     assert watched.reward_versus is not None
-    delayed = secondary()[BY_REWARD][0].mean
+    delayed, aged = secondary()[BY_REWARD][0].mean, interest_watch.primary().mean
     return (
-        "**It does harm** where watch time pays and traffic goes on (interest evolution, "
-        f"{signed(watched.reward_versus.difference)} of reward per step against uniform) and where "
-        f"effects are delayed (long-term satisfaction, {signed(delayed)})."
+        "**It does harm** where its memory is full of what paid best (interest evolution by watch "
+        "time, 10,000 places, continuing traffic: "
+        f"{signed(watched.reward_versus.difference)} of reward per step against uniform; with "
+        f'`store="fifo"` and sessions as terminal {signed(aged)}) and where effects are delayed '
+        f"(long-term satisfaction, {signed(delayed)})."
     )
 
 

@@ -111,8 +111,9 @@ def released(experiment: Experiment) -> Experiment:
 def learnable(simulator: str, memory: str = "uniform", *, objective: str = "") -> Experiment:
     """A platform of the paper at settings under which DDPG learns it, in minutes.
 
-    Interest evolution by `objective` "quality" (the default) or "watch time"; RecoGym by "expected
-    click" (the default) or "click". LSER forgets by age, as these memories fill.
+    Interest evolution by `objective` "quality" (the default) or "watch time", at which it hardly
+    learns; RecoGym by "expected click" (the default) or "click", which takes longer. LSER forgets
+    by age, as these memories fill.
     """
     experiment = preset(simulator, memory, AGENT, scale="medium")
     simulator_params, agent = experiment.simulator, replace(experiment.agent, noise_scale=1.0)
