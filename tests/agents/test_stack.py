@@ -174,6 +174,22 @@ def test_a_stack_looks_at_values_when_it_is_time(make: Any, turns: bool) -> None
             np.testing.assert_allclose(values, np.array(expected), rtol=1e-3, atol=1e-4)
 
 
+def test_what_was_looked_at_in_one_update_stays_through_the_next() -> None:
+    alone, twins = (
+        [*agents(count=1, diagnose_every=2), *agents(count=1, diagnose_every=3)] for _ in range(2)
+    )
+    made, expected = stack(twins, turns=3), [np.empty(0)] * 2
+    for turn in range(3):
+        for slot, (agent, batch) in enumerate(zip(twins, batches(2, turn), strict=True)):
+            agent.stage(batch, made.batches[turn], slot)
+        for slot, (agent, batch) in enumerate(zip(alone, batches(2, turn), strict=True)):
+            values = agent.learn(batch).values
+            expected[slot] = expected[slot] if values is None else np.array(values)
+    made.launch([np.ones(2, np.bool_)] * 3, 0)
+    made.found()
+    np.testing.assert_allclose(made.take_values(), expected, rtol=1e-3, atol=1e-4)
+
+
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 

@@ -99,6 +99,7 @@ class DeviceStack:
         pin = self._cuda
         self._host_errors = torch.zeros(count, shape.rows, pin_memory=pin)
         self._host_loss = torch.zeros(count, pin_memory=pin)
+        self._values = torch.zeros(count, 6, device=device)
         self._host_values = torch.zeros(count, 6, pin_memory=pin)
         self._looked = np.zeros(count, np.bool_)  # whose values, since the last `take_values`
         self._capturing = capture and self._cuda
@@ -195,7 +196,9 @@ class DeviceStack:
         found = self._carried_out((plan.actor, plan.diagnose, "alone"), update, self._single[None])
         if found.values is not None:
             self._looked |= plan.looked
-            self._host_values.copy_(found.values, non_blocking=True)
+            whose = torch.from_numpy(plan.looked).to(self.device)[:, None]
+            self._values = torch.where(whose, found.values, self._values)
+            self._host_values.copy_(self._values, non_blocking=True)
         return found
 
     def _learn(self, batches: Tensor, *, actor: bool = True, diagnose: bool = False) -> Update:

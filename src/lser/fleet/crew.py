@@ -137,8 +137,9 @@ class Crew:
         """A small piece of the work queued; the replies that it makes possible."""
         task = self._tasks[0]
         try:
-            next(task.pieces)
-            return []
+            if task.seat.running:  # it may have failed since
+                next(task.pieces)
+                return []
         except StopIteration:
             pass
         except Exception as error:
@@ -222,16 +223,20 @@ class Crew:
 
     def _owed(self) -> list[Any]:
         """Say once that all seats see their next step, and once that its batches are drawn."""
-        replies: list[Any] = []
+        replies = self._owed_draws()
         running = self._running()
-        if self._unready and all(seat.settled for seat in running):
+        # the Drawn of the step before comes first, even if nobody is left to take this one
+        if self._unready and not self._undrawn and all(seat.settled for seat in running):
             blocked = any(seat.blocked for seat in running)
             self._unready, self._undrawn = False, not blocked
             replies.append(self._ready(blocked=blocked))
-        if self._undrawn and not any(task.draws for task in self._tasks):
-            self._undrawn = False
-            replies.append(Drawn())
-        return replies
+        return replies + self._owed_draws()
+
+    def _owed_draws(self) -> list[Any]:
+        if not self._undrawn or any(task.draws for task in self._tasks):
+            return []
+        self._undrawn = False
+        return [Drawn()]
 
     def _ready(self, *, blocked: bool = False) -> Ready:
         board, ended = self.board, []
@@ -248,9 +253,13 @@ class Crew:
 
     def _give(self, message: Give) -> None:
         asking = [seat for seat in self._running() if seat.slot in message.actors]
-        self._each(asking, lambda s: s.evaluation(message.actors[s.slot])())
+        for seat in asking:
+            if not seat.evaluates_at_once:  # behind its earlier ones
+                self._evaluate_later(seat, message.actors[seat.slot])
+        at_once = [seat for seat in asking if seat.running and seat.evaluates_at_once]
+        self._each(at_once, lambda s: s.evaluation(message.actors[s.slot])())
         self._unready = True
-        self._each([seat for seat in asking if seat.evaluates_at_once], self._go_on)
+        self._each(at_once, self._go_on)
 
     def _evaluate_later(self, seat: Seat, actor: Float32) -> None:
         """In a thread beside the steps: they need not wait for it."""
@@ -259,7 +268,7 @@ class Crew:
 
     def _complete(self, states: States) -> None:
         for seat in self.seats:
-            if seat is not None and seat.slot in states:
+            if seat is not None and seat.slot in states and seat.slot not in self._completed:
                 self._completed.add(seat.slot)
                 work = self._evaluator.submit(seat.finish, states[seat.slot])
                 self._evaluations.append((seat, work))

@@ -76,6 +76,8 @@ class Fleet:
             return stop()
 
         courses = [squad.course(asked, self._checkpoint_seconds) for squad in self.squads]
+        for course in courses:
+            next(course)  # it has begun, so that it comes to its end whatever happens to others
         try:
             alternate(courses)
         finally:

@@ -107,6 +107,7 @@ class Squad:
         """Go to the end of every run, or until `stop`, with checkpoints on the way."""
         saved, step = time.monotonic(), 0
         try:
+            yield None
             yield from self._prepare()
             while self.board.running.any():
                 stopping = stop()
@@ -135,9 +136,9 @@ class Squad:
         if self.stack.looked:
             with self._timed("act"):
                 yield self.stack
+                self.stack.found()  # a squad by itself was not kept waiting
             self._note_values()
         wanted = [self._wanted(ready) for ready in self._ready]  # before anything is learned
-        self._ready = [Ready()] * len(self._links)  # nothing is wanted twice
         due, running = board.due.copy(), board.running.astype(np.bool_)
         updates = [running & (due > turn) for turn in range(int(due.max(initial=0)))]
         answer = self.stack.ask(
@@ -156,6 +157,7 @@ class Squad:
         for place, link in enumerate(self._links):
             if self._alive[place]:
                 link.send(Act(hold, *wanted[place]))
+        self._ready = [Ready()] * len(self._links)  # nothing is wanted twice
         if in_turns:
             yield from self._learn_in_turns(step, updates, replies)
         elif not queued:
