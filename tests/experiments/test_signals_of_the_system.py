@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -12,7 +14,8 @@ from test_run import small
 from lser.experiments import records, study
 from lser.experiments.run import Run, run
 from lser.experiments.stopping import STOPS, Interrupted, stop_flag
-from lser.experiments.study import Here, Processes, job_for, one_thread, term_as_interrupt, work
+from lser.experiments.study import Here, Processes, for_children, job_for, term_as_interrupt, work
+from waiting import LIMIT, until
 
 TINY = {"sessions": 2, "evaluate_every": 2, "evaluate_sessions": 2, "final_sessions": 2}
 
@@ -67,11 +70,14 @@ def test_a_run_that_is_asked_to_stop_has_a_checkpoint_and_goes_on(number, tmp_pa
     assert whole == parts
 
 
-def test_children_have_one_thread_and_this_process_has_its_own(monkeypatch):
+def test_children_have_one_thread_and_no_ear_and_this_process_has_its_own(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with one_thread():
-        assert {os.environ[name] for name in one_thread.NAMES} == {"1"}
+    heard = signal.getsignal(signal.SIGINT)
+    with for_children():
+        assert {os.environ[name] for name in for_children.NAMES} == {"1"}
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGINT) is heard
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
 
@@ -185,3 +191,49 @@ def test_feeders_need_the_command_that_starts_them(tmp_path):
     with pytest.raises(ValueError, match="feeders=2: `lser train` runs these, on a Ray cluster"):
         Run(tiny(feeders=2), tmp_path)
     Run(tiny(), tmp_path).owner.release()  # and the folder is free
+
+
+def test_two_different_signals_are_one_wish():
+    with stop_flag() as stop:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop()
+
+
+def test_a_run_that_is_not_waited_for_is_stopped_and_not_failed(tmp_path):
+    def impatient(_status):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny(sessions=12), tmp_path / "run", watch=impatient)
+    assert records.load(tmp_path / "run").status == "stopped"
+
+
+@pytest.mark.parametrize("engine", ["local", "fleet"])
+def test_ctrl_c_in_a_terminal_leaves_every_run_with_a_checkpoint(engine, tmp_path):
+    """A terminal sends it to the command and to all its workers at once."""
+    arguments = ["tuning", "--scale", "medium", "--seeds", "1", "--only", "bazaar/uniform"]
+    arguments += ["--workers", "2", "--out", str(tmp_path)]
+    if engine == "fleet":
+        arguments += ["--engine", "fleet", "--device", "cpu"]
+    # background jobs of a shell ignore it
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "import lser.cli; raise SystemExit(lser.cli.main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "study", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until(lambda: len(list(tmp_path.rglob("progress.json"))) >= 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert "the same command goes on where it stood" in errors
+    assert "Traceback" not in errors
+    found = records.find(tmp_path)
+    assert {run.status for run in found} <= {"stopped", "done"}
+    stopped = [run for run in found if run.status == "stopped"]
+    assert stopped
+    assert all(list(run.path.rglob("*.lser")) for run in stopped)

@@ -23,10 +23,14 @@ def run_jobs(jobs: Sequence[Job], pool: Map) -> int:
     runs = [from_json(dict(job.experiment)) for job in waiting]
     check(runs, Path(jobs[0].folder), side_by_side=min(workers, len(runs)))
     tally = Tally(waiting)
-    if waiting:
-        with term_as_interrupt(), Watch(jobs, tally, already=len(jobs) - len(waiting)):
-            for done in pool.run(waiting, started=tally.started):
-                tally.ended(done)
+    try:
+        if waiting:
+            with term_as_interrupt(), Watch(jobs, tally, already=len(jobs) - len(waiting)):
+                for done in pool.run(waiting, started=tally.started):
+                    tally.ended(done)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on where it stood", file=sys.stderr)
+        raise
     _tell(tally.failed, tally.ends)
     return 1 if tally.failed else 0
 

@@ -87,6 +87,9 @@ class Run:
                 self._train(watch, stop)
         except Interrupted:
             raise
+        except KeyboardInterrupt:  # asked twice: it goes on from its last checkpoint
+            self.recorder.pause()
+            raise
         except BaseException as error:
             self.recorder.fail(error)
             raise

@@ -16,11 +16,12 @@ class Interrupted(Exception):
 @contextmanager
 def stop_flag() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and SIGTERM into a question asked between steps, so that no step is torn."""
-    asked: list[int] = []
+    asked: set[int] = set()
 
     def note(number: int, _: object) -> None:
-        asked.append(number)
-        if len(asked) > 1:  # asked twice: do not wait for the step to end
+        again = number in asked  # a terminal's Ctrl-C and whoever started this may both ask
+        asked.add(number)
+        if again:  # do not wait for the step to end
             raise KeyboardInterrupt
 
     try:

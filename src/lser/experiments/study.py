@@ -119,7 +119,7 @@ class Processes:
                 while queue and len(running) < self.workers:
                     job = queue.pop()
                     process = context.Process(target=work, args=(job,))
-                    with one_thread():
+                    with for_children():
                         process.start()
                     running[process.sentinel] = (process, job)
                     started(job)
@@ -177,16 +177,25 @@ class Here:
             torch.set_num_threads(threads)
 
 
-class one_thread:
-    """Children inherit single-threaded numerical libraries: runs side by side must not compete."""
+class for_children:
+    """What processes started inside inherit: one thread each, and no ear for Ctrl-C.
+
+    Runs side by side must not compete. A terminal sends Ctrl-C to all of them, and whoever started
+    them, who hears it too, says when to stop.
+    """
 
     NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
     def __enter__(self) -> None:
         self._before = {name: os.environ.get(name) for name in self.NAMES}
         os.environ.update(dict.fromkeys(self.NAMES, "1"))
+        self._in_main = threading.current_thread() is threading.main_thread()
+        if self._in_main:
+            self._heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def __exit__(self, *exception: object) -> None:
+        if self._in_main:
+            signal.signal(signal.SIGINT, self._heard or signal.SIG_DFL)
         for name, value in self._before.items():
             if value is None:
                 del os.environ[name]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from lser.experiments.study import Job, one_thread
+from lser.experiments.study import Job, for_children
 from lser.fleet.board import Board
 from lser.fleet.crew import Crew, work
 from lser.fleet.messages import Joined, receive, send
@@ -80,7 +80,7 @@ class ProcessLink:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, list(jobs), device))
-        with one_thread():
+        with for_children():
             self._process.start()
         theirs.close()  # so that its death is an end of file here
 

@@ -16,7 +16,7 @@ from lser.experiments import records
 from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.ready import check_device, sizes
 from lser.experiments.recording import write_json
-from lser.experiments.study import Done, Job, end_with_parent, finished, one_thread
+from lser.experiments.study import Done, Job, end_with_parent, finished, for_children
 from lser.replay.memories.params import UniformParams
 
 
@@ -51,7 +51,7 @@ class Fleets:
         for fleet in self.fleets(jobs):
             arguments = (fleet, self.device, self._workers(), deadline, self.checkpoint_seconds)
             process = context.Process(target=run_fleet, args=arguments)
-            with one_thread():
+            with for_children():
                 process.start()
             try:
                 for job in fleet:

@@ -12,7 +12,7 @@ from lser.checks import check_number
 from lser.experiments import records
 from lser.experiments.owner import Owner
 from lser.experiments.recording import write_json
-from lser.experiments.study import Done, Job, finished, one_thread
+from lser.experiments.study import Done, Job, finished, for_children
 from lser.ray.desk import Desk
 from lser.ray.engine import connected
 from lser.ray.mirror import Changes, apply, whole
@@ -76,7 +76,7 @@ class Demand:
             "num_cpus": self.resources.get("CPU", 0.0),
             "num_gpus": self.resources.get("GPU", 0.0),
             "max_retries": 0,
-            "runtime_env": {"env_vars": dict.fromkeys(one_thread.NAMES, "1")},
+            "runtime_env": {"env_vars": dict.fromkeys(for_children.NAMES, "1")},
         }
 
 
