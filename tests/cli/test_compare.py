@@ -109,6 +109,7 @@ def test_the_live_table_shows_each_arm_so_far(tmp_path, monkeypatch):
         folder = tmp_path.joinpath(job.folder)
         folder.mkdir(parents=True)
         now = {"sessions": 5, "of": 10, "metric": "ctr", "so_far": 0.3, "evaluation": score}
+        now["steps_per_second"] = 600.0
         write_json(folder / PROGRESS, now)
     rows = Standings(jobs, tally).rows()
     assert [(row.arm, row.done, row.runs, row.score) for row in rows] == [
@@ -117,7 +118,10 @@ def test_the_live_table_shows_each_arm_so_far(tmp_path, monkeypatch):
     ]
     assert rows[0].left == pytest.approx(30.0)  # a quarter of its work took ten seconds
     assert table(rows).row_count == 2
-    assert "0 done, 2 running, 2 waiting, 25%" in line(tally, 0)
+    sessions = f"{tally.asked // 4:,} of {tally.asked:,} sessions"
+    assert tally.asked == 4 * jobs[0].experiment["sessions"]
+    found = line(tally, 0)
+    assert found == f"0 done, 2 running, 2 waiting, 25%, {sessions}, 1,200 steps/s, 0:30 left"
 
 
 class Failing:

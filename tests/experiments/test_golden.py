@@ -1,7 +1,9 @@
 """One short run per memory, frozen: a redesign must leave the same records.
 
 `python tests/experiments/test_golden.py` writes the data anew. Rounding differs between
-processors, and a page may flip by it, so scores are compared to a part in a hundred.
+processors, and in time a click tips by it and a run goes another way, so runs end after some thirty
+updates: batches of 31 in place of 32 move every one of them by more than is allowed here, other
+instruction sets (``ATEN_CPU_CAPABILITY``, ``MKL_CBWR``) none.
 """
 
 import json
@@ -31,19 +33,20 @@ def experiment(memory, agent="ddpg"):
         base,
         users=4,
         batch_size=32,
-        capacity=400,
-        sessions=80,
-        evaluate_every=40,
+        capacity=80,
+        learning_starts=64,
+        sessions=12,
+        evaluate_every=6,
         evaluate_sessions=40,
         final_sessions=80,
-        seed=12,
+        seed=14,
     )
 
 
 def outcome(memory, agent, folder):
     run(experiment(memory, agent), folder)
     record = records.load(folder)
-    keys = ("sessions", "steps", "updates", "metric", "reward")
+    keys = ("sessions", "steps", "updates", "metric", "learning_metric")
     points = [{k: point[k] for k in keys if k in point} for point in (*record.curve, record.final)]
     return {"points": points}
 
@@ -54,7 +57,7 @@ def test_a_short_run_leaves_the_frozen_record(memory, agent, tmp_path):
     found = outcome(memory, agent, tmp_path)["points"]
     assert len(found) == len(expected)
     for point, golden in zip(found, expected, strict=True):
-        assert point == pytest.approx(golden, rel=1e-2, abs=1e-4)
+        assert point == pytest.approx(golden, rel=1e-3, abs=8e-4)
 
 
 if __name__ == "__main__":
