@@ -14,7 +14,7 @@ from rich.text import Text
 from lser.cli.display import LINE_SECONDS, left
 from lser.cli.words import plain
 from lser.experiments import progress, records
-from lser.experiments.study import Job, Tally, finished
+from lser.experiments.study import Job, Tally, finished, reached
 from lser.report.closing import short
 from lser.report.stats import mean_t
 from lser.report.style import interval, name_of
@@ -66,10 +66,7 @@ class Standings:
         return self._ended[job.folder]
 
     def _share(self, job: Job) -> float:
-        if job.folder in self._ended:
-            return 1.0
-        now = progress.read(Path(job.folder))
-        return min(1.0, now["sessions"] / now["of"]) if now else 0.0
+        return 1.0 if job.folder in self._ended else reached(job)
 
 
 def arm_of(job: Job) -> str:
@@ -140,5 +137,7 @@ def line(tally: Tally, already: int) -> str:
     words += [f"{tally.done} done", f"{len(tally.running)} running"]
     words += [f"{len(tally.failed)} failed"] if tally.failed else []
     words += [f"{waiting} waiting", f"{tally.share():.0%}"]
-    words += [left(tally.left())] if tally.share() < 1 else []
+    if tally.share() < 1:
+        words.append(f"{tally.sessions():,.0f} of {tally.asked:,} sessions")
+        words += [f"{tally.pace():,.0f} steps/s", left(tally.left())]
     return ", ".join(words)

@@ -235,12 +235,14 @@ class Tally:
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.total = len(jobs)
         self.work = sum(_work(job) for job in jobs)
+        self.asked = sum(_asked(job) for job in jobs)
         self.running: list[Job] = []
         self.failed: list[Job] = []
         self.ends: dict[str, str] = {}  # by folder: what ended a process that could not say
         self.done = 0
         self.began = time.monotonic()
         self._ended_work = 0.0
+        self._ended_sessions = 0
 
     def started(self, job: Job) -> None:
         """Note that a job runs."""
@@ -250,6 +252,7 @@ class Tally:
         """Note how a job ended."""
         self.running.remove(done.job)
         self._ended_work += _work(done.job)
+        self._ended_sessions += _asked(done.job)
         self.done += done.ok
         if not done.ok:
             self.failed.append(done.job)
@@ -262,8 +265,18 @@ class Tally:
 
     def share(self) -> float:
         """The part of the whole work that is done, runs under way included."""
-        done = self._ended_work + sum(_work_done(job) for job in self.running)
+        done = self._ended_work + sum(_work(job) * reached(job) for job in self.running)
         return done / self.work if self.work else 1.0
+
+    def sessions(self) -> float:
+        """Those that all runs have had, as far as they have told."""
+        under_way = sum(_asked(job) * reached(job) for job in self.running)
+        return self._ended_sessions + under_way
+
+    def pace(self) -> float:
+        """Steps a second of all runs under way."""
+        told = [progress.read(Path(job.folder)) for job in self.running]
+        return sum(now["steps_per_second"] for now in told if now)
 
     def left(self) -> float | None:
         """Seconds left at the pace so far."""
@@ -276,6 +289,11 @@ def _work(job: Job) -> float:
     return from_json(dict(job.experiment)).expected_updates
 
 
-def _work_done(job: Job) -> float:
+def _asked(job: Job) -> int:
+    return int(job.experiment["sessions"])
+
+
+def reached(job: Job) -> float:
+    """The part of its sessions that a run has had."""
     now = progress.read(Path(job.folder))
-    return _work(job) * min(1.0, now["sessions"] / now["of"]) if now else 0.0
+    return min(1.0, now["sessions"] / now["of"]) if now else 0.0
