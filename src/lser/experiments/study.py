@@ -276,7 +276,7 @@ class Tally:
     def pace(self) -> float:
         """Steps a second of all runs under way."""
         told = [progress.read(Path(job.folder)) for job in self.running]
-        return sum(now["steps_per_second"] for now in told if now)
+        return sum(float(now["steps_per_second"]) for now in told if now)
 
     def left(self) -> float | None:
         """Seconds left at the pace so far."""
