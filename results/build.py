@@ -34,7 +34,7 @@ import tuned_alike
 from committed import RESULTS, SEED, findings, found, panel_of
 from first import answer, first_screen, history, notes
 from front import headline
-from sections import outcomes as planned_outcomes
+from sections import outcomes as of_sections
 from sections import sections
 from speed import short_speed, speed
 from words import words
@@ -47,6 +47,24 @@ from lser.report.style import interval, name_of
 from lser.report.verdicts import in_short
 
 ROOT = RESULTS.parent
+OUTCOMES = {  # of studies without a section, by the name of their block in the plan
+    "outcome_a": paper_regime.reading,
+    "outcome_e": delayed.reading,
+    "outcome_f": interest.reading,
+    "outcome_f_watch": interest_watch.reading,
+    "outcome_g": offers.reading,
+    "outcome_i": tuned_alike.reading,
+    "outcome_i_taobao": taobao_tuning.reading,
+    "outcome_m": cure_options.reading,
+    "outcome_o": recommender.reading,
+    "outcome_p": lead.reading,
+    "outcome_q": regime_bounded.reading,
+    "outcome_r": regime_options.reading,
+    "outcome_u": regions.reading,
+    "outcome_v": regions_cured.reading,
+    "outcome_w": taobao_tuning.cure_reading,
+    "outcome_x": regions_large.reading,
+}
 TITLE = "Experience replay for online recommendation"
 SHOWN = re.compile(r"(?<!docs/)figures/([a-z0-9.-]+\.svg)")
 
@@ -206,27 +224,13 @@ def readmes() -> dict[Path, str]:
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())
-    outcomes = with_block(plan.read_text(), "outcome_a", paper_regime.reading())
-    outcomes = with_block(outcomes, "outcome_e", delayed.reading())
-    outcomes = with_block(outcomes, "outcome_f", interest.reading())
-    outcomes = with_block(outcomes, "outcome_f_watch", interest_watch.reading())
-    outcomes = with_block(outcomes, "outcome_g", offers.reading())
-    outcomes = with_block(outcomes, "outcome_q", regime_bounded.reading())
-    outcomes = with_block(outcomes, "outcome_m", cure_options.reading())
-    outcomes = with_block(outcomes, "outcome_r", regime_options.reading())
-    outcomes = with_block(outcomes, "outcome_o", recommender.reading())
-    outcomes = with_block(outcomes, "outcome_u", regions.reading())
-    outcomes = with_block(outcomes, "outcome_v", regions_cured.reading())
-    outcomes = with_block(outcomes, "outcome_x", regions_large.reading())
-    outcomes = with_block(outcomes, "outcome_i", tuned_alike.reading())
-    outcomes = with_block(outcomes, "outcome_i_taobao", taobao_tuning.reading())
-    outcomes = with_block(outcomes, "outcome_w", taobao_tuning.cure_reading())
-    for name, said in planned_outcomes().items():
-        outcomes = with_block(outcomes, name, said)
+    outcomes = plan.read_text()
+    for name, said in {**OUTCOMES, **of_sections()}.items():
+        outcomes = with_block(outcomes, name, said())
     return {
         front: with_block(first, "speed", short_speed()),
         back: with_block(with_block(second, "tables", tables()), "speed", speed()),
-        plan: with_block(outcomes, "outcome_p", lead.reading()),
+        plan: outcomes,
     }
 
 

@@ -12,6 +12,7 @@ import length
 import like_with_like
 import offers
 import regions
+import rows
 import taobao_tuning
 import tuned_alike
 from committed import RESULTS, findings, panel_of
@@ -249,18 +250,27 @@ def signed(value: Interval) -> str:
 
 
 def first_screen() -> str:
-    """The first screen: the sentence, the table, the claims, one figure; the numbers folded."""
+    """The first screen: the sentence, a table, the claims, one figure; what is behind is folded."""
     table, claims = overview(findings()), claims_table(findings())
     assert table is not None
     assert claims is not None
+    few = rows.short(table.table, without=["random-code"])
     return "\n".join(
         [
-            f"**{answer()}** {in_one_sentence(table)}",
+            f"**{answer()}**",
+            "",
+            few.markdown(),
+            few.caption,
+            "",
+            f'<details markdown="1"><summary>All {len(table.table.rows)} rows</summary>',
+            "",
+            in_one_sentence(table),
             "",
             table.table.markdown(),
-            table.table.caption,
             *table.table.notes,
             *filter(None, [offers.left_out()]),
+            "",
+            "</details>",
             "",
             "**The paper's claims, one by one**",
             "",

@@ -1,7 +1,5 @@
 """The front page's answer: the sentence, a short table, one figure and a few points."""
 
-from dataclasses import replace
-
 import at_length
 import confirmation as new_seeds
 import cure
@@ -10,6 +8,7 @@ import length
 import like_with_like
 import regions
 import regions_cured
+import rows
 import taobao_tuning
 import tuned_alike
 from committed import findings, panel_of
@@ -20,55 +19,22 @@ from leads import said
 
 from lser.report.overview import overview
 from lser.report.style import listing, number
-from lser.report.table import Table
 
-SHORT = {  # rows of the front page, in its words; the others are further in
-    "VirtualTaobao, new seeds, noise 0.1, 15,000 sessions, CTR": "VirtualTaobao, 15,000 sessions",
-    "VirtualTaobao, newer seeds, 90,000 sessions, CTR": "VirtualTaobao, 90,000 sessions",
-    "VirtualTaobao, 90,000 sessions, with the cure, CTR": (
-        "VirtualTaobao, 90,000 sessions, all with the cure"
-    ),
-    "RecSim interest evolution, reward: quality, 500 sessions, reward per step (trained on)": (
-        "RecSim interest evolution, paid by quality"
-    ),
-    "RecSim interest evolution, 1,000 sessions, reward per step (trained on)": (
-        "RecSim interest evolution, paid by watch time"
-    ),
-    "RecSim long-term satisfaction, sensitivity 0.1, 500 sessions, reward per step": (
-        "RecSim long-term satisfaction, effects delayed"
-    ),
-    "RecoGym, 300 sessions, mean of 5 worlds, reward per step (trained on)": (
-        "RecoGym, paid by expected clicks"
-    ),
-    "Bazaar map, mean of 12 cells, CTR": "Bazaar, mean of 12 settings",
-}
 ASIDE = ("PER", "DER", "AER", "SER", "HER", "random-code")  # columns that are further in
-
-
-def short(table: Table) -> Table:
-    """The rows and columns of the front page."""
-    kept = [at for at, name in enumerate(table.columns) if name not in ASIDE]
-    found = {row[0].removesuffix(" †"): row for row in table.rows}
-    return replace(
-        table,
-        columns=tuple(table.columns[at] for at in kept),
-        rows=tuple((SHORT[title], *(found[title][at] for at in kept[1:])) for title in SHORT),
-        marks=(),
-    )
 
 
 def headline() -> str:
     """The front page: the sentence, a short table, the picture, a few points."""
     table = overview(findings())
     assert table is not None
-    few = short(table.table)
+    few = rows.short(table.table, without=ASIDE)
     points = (_printed(), _cured(), _tuned(), _local(), _harm(), _recommender())
     return "\n".join(
         [
             f"**{answer()}**",
             "",
             few.markdown(),
-            few.caption.replace("of this table", "of the whole table"),
+            few.caption,
             "",
             at_length.shown("results/figures"),
             "",

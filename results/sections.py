@@ -1,5 +1,6 @@
 """C, S, K, T, H, J and B of plan.md on the page of results; what was not run leaves nothing."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import confirmation
@@ -75,6 +76,6 @@ def sections() -> str:
     return "\n\n".join(parts)
 
 
-def outcomes() -> dict[str, str]:
-    """The words of each study, by the name of their block in the plan."""
-    return {f"outcome_{one.letter}": one.figures.reading() for one in SECTIONS}
+def outcomes() -> dict[str, Callable[[], str]]:
+    """What gives the words of each study, by the name of their block in the plan."""
+    return {f"outcome_{one.letter}": one.figures.reading for one in SECTIONS}
