@@ -26,7 +26,7 @@ import ray
 import torch
 
 from lser.experiments.experiment import to_json
-from lser.experiments.presets import preset
+from lser.experiments.presets import earlier_bazaar, preset
 from lser.ray.fed_run import FedRun
 from lser.ray.feeders import Feeders
 from lser.training.loop import draw
@@ -73,7 +73,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     ray.init(num_cpus=options.feeders, include_dashboard=False, log_to_driver=False)
-    experiment = replace(preset("bazaar", "lser", "ddpg"), feeders=options.feeders)
+    experiment = earlier_bazaar(preset("bazaar", "lser", "ddpg"))
+    experiment = replace(experiment, feeders=options.feeders)
     found: dict[str, list[tuple[float, float]]] = {"fed": [], "alone": []}
     with tempfile.TemporaryDirectory() as folder:
         run = FedRun(experiment, Path(folder))

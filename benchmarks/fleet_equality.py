@@ -27,16 +27,16 @@ MEMORIES = ("lser", "uniform", "per")
 
 
 def jobs(folder: Path, seeds: int, sessions: int) -> list[Any]:
-    from lser.experiments.presets import lasting, preset
+    from lser.experiments.presets import earlier_bazaar, lasting, preset
     from lser.experiments.study import job_for
 
-    return [
-        job_for(
-            replace(lasting(preset("bazaar", memory, "ddpg"), sessions), seed=seed, label=memory),
-            folder,
-            "fleet equality",
-        )
+    runs = [
+        replace(earlier_bazaar(lasting(preset("bazaar", memory, "ddpg"), sessions)), label=memory)
         for memory in MEMORIES
+    ]
+    return [
+        job_for(replace(run, seed=seed), folder, "fleet equality")
+        for run in runs
         for seed in range(500, 500 + seeds)
     ]
 

@@ -23,7 +23,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 import ray
 
 from lser.experiments import records
-from lser.experiments.presets import lasting, preset
+from lser.experiments.presets import earlier_bazaar, lasting, preset
 from lser.experiments.study import Job, Map, Processes, job_for
 from lser.ray import RayRuns
 
@@ -33,7 +33,7 @@ KEPT = ("experiment.json", "curve.jsonl", "final.json", "agent/000000000000.lser
 
 
 def jobs(sessions: int, cores: int, first: int, root: Path) -> list[Job]:
-    base = lasting(preset("bazaar", "lser", "ddpg"), sessions)
+    base = earlier_bazaar(lasting(preset("bazaar", "lser", "ddpg"), sessions))
     return [job_for(replace(base, seed=first + n), root, "") for n in range(cores)]
 
 

@@ -18,7 +18,7 @@ from lser.agents.learner import Learner
 from lser.agents.minibatch import Minibatch
 from lser.agents.td3 import TD3
 from lser.experiments.build import sizes_of
-from lser.experiments.presets import lasting, preset
+from lser.experiments.presets import earlier_bazaar, lasting, preset
 from lser.report.findings import LEVEL
 from lser.report.stats import holm, mean_t, paired_difference, paired_p
 from lser.report.style import interval, listing, number
@@ -89,7 +89,7 @@ ARMS: dict[str, tuple[bool, Callable[..., Any], dict[str, Any]]] = {
 def score(arm: str, seed: int) -> dict[str, float]:
     """One run: its final CTR, and the largest value of own actions as a share of the bound."""
     cure, kind, knobs = ARMS[arm]
-    run = lasting(preset("bazaar", "lser", "ddpg", cure=cure), SESSIONS)
+    run = earlier_bazaar(lasting(preset("bazaar", "lser", "ddpg", cure=cure), SESSIONS))
     made = lser.build(replace(run, seed=seed))
     width, actions = sizes_of(made.env)
     bound = {"value_bound": "auto"} if cure else {}

@@ -22,7 +22,7 @@ from standing import ran
 
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
-from lser.experiments.presets import lasting, preset
+from lser.experiments.presets import earlier_bazaar, lasting, preset
 from lser.experiments.study import Job, job_for
 from lser.report.panels import columns
 from lser.report.stats import area_under_curve
@@ -51,13 +51,13 @@ class Setting(NamedTuple):
 
 
 GRID = tuple(Setting(*one) for one in product((0.1, 0.3, 1.0), (32, 128), (0.0, 0.9, 0.99)))
-DEFAULT = Setting(1.0, 128, 0.99)  # of `preset`
+DEFAULT = Setting(1.0, 128, 0.99)  # of the preset then
 Held = dict[tuple[str, Setting], dict[int, records.Record]]  # by memory and setting, then seed
 
 
 def experiment(memory: str, setting: Setting, seed: int) -> Experiment:
     """A run of Bazaar at its preset dials, in the world that comes with the seed."""
-    one = lasting(preset("bazaar", memory, "ddpg"), SESSIONS)
+    one = earlier_bazaar(lasting(preset("bazaar", memory, "ddpg"), SESSIONS))
     agent = replace(one.agent, noise_scale=setting.noise, discount=setting.discount)
     return replace(
         one,
@@ -154,8 +154,8 @@ def reading() -> str:
         f"**Equal tuning** (I of the plan, its Bazaar half; {SESSIONS:,} sessions at the preset's "
         f"dials, {len(GRID)} settings of noise, batch and discount for each of {len(lost)} "
         f"memories and controls, {len(SEEDS)} tuning seeds that nothing else uses). The largest "
-        f"area under the curve has {best}. The preset's setting ({DEFAULT.words}) loses "
-        f"{lost[least]:.2f} of the possible on average over training ({name_of(least)}) to "
+        f"area under the curve has {best}. The preset's setting of that time ({DEFAULT.words}) "
+        f"loses {lost[least]:.2f} of the possible on average over training ({name_of(least)}) to "
         f"{lost[most]:.2f} ({name_of(most)})."
         + (f" Cut for time: {listing(cut)}." if cut else "")
         + " Of a grid the best of few seeds flatters itself: what the settings are worth is for "

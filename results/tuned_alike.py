@@ -209,8 +209,8 @@ def _before() -> str:
         return ""
     ours, theirs = (mean(arm).estimate for arm in arms)
     return (
-        f" At the preset's setting ({DEFAULT.words}; no test) LSER has {ours:.2f} and uniform "
-        f"{theirs:.2f}, LSER minus uniform {signed(_gap(*arms))}."
+        f" At the preset's setting of that time ({DEFAULT.words}; no test) LSER has {ours:.2f} "
+        f"and uniform {theirs:.2f}, LSER minus uniform {signed(_gap(*arms))}."
     )
 
 

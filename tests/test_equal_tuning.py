@@ -8,7 +8,7 @@ import pytest
 
 from lser.experiments import records
 from lser.experiments.experiment import to_json
-from lser.experiments.presets import preset
+from lser.experiments.presets import earlier_bazaar, preset
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
@@ -110,7 +110,7 @@ def test_a_memory_whose_grid_is_not_complete_is_cut_and_said(scripts):
 
 def test_the_presets_setting_is_the_presets(scripts):
     grid, _ = scripts
-    one = preset("bazaar", "uniform", "ddpg")
+    one = earlier_bazaar(preset("bazaar", "uniform", "ddpg"))
     assert (one.agent.noise_scale, one.batch_size, one.agent.discount) == grid.DEFAULT
     assert grid.DEFAULT in grid.GRID
 

@@ -89,7 +89,7 @@ def test_what_has_not_run_says_nothing(fresh):
         assert (fresh[name].reading(), fresh[name].block()) == ("", "")
     assert fresh["sections"].sections().count("\n## ") == 0  # that of K alone
     told = fresh["sections"].outcomes()
-    assert {name for name, said in told.items() if said} == {"outcome_k"}  # packed from the start
+    assert {name for name, said in told.items() if said()} == {"outcome_k"}  # packed from the start
 
 
 def test_c_holds_where_lser_is_above_uniform_after_holm(fresh):

@@ -63,8 +63,8 @@ def test_agents_are_arms_too():
 
 def test_every_arm_has_the_simulator_s_settings_that_work():
     (run,) = plan(["reward-top"], agents=["ddpg"], seeds=1)
-    assert run.agent.noise_scale == 1.0
-    assert (run.memory.bits, run.memory.fill) == (6, "uniform")
+    assert (run.agent.noise_scale, run.batch_size) == (1.0, 32)
+    assert run.memory.fill == "uniform"
 
 
 def test_without_a_name_the_agent_is_the_one_that_learns_most():

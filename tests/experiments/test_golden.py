@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lser.experiments import records
-from lser.experiments.presets import preset
+from lser.experiments.presets import earlier_bazaar, preset
 from lser.experiments.run import run
 
 DATA = Path(__file__).parents[1] / "golden" / "records.json"
@@ -28,7 +28,7 @@ RUNS = [(memory, "ddpg") for memory in MEMORIES] + [
 
 
 def experiment(memory, agent="ddpg"):
-    base = preset("bazaar", memory, agent, scale="quick")
+    base = earlier_bazaar(preset("bazaar", memory, agent, scale="quick"))
     return replace(
         base,
         users=4,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments.experiment import Experiment
-from lser.experiments.presets import Scale, lasting, preset
+from lser.experiments.presets import Scale, earlier_bazaar, lasting, preset
 from lser.experiments.studies.known import PAPER_PLATFORMS
 
 PAPER_MEMORIES = ("lser", "per", "der", "aer", "ser", "her", "uniform")
@@ -68,7 +68,8 @@ def bazaar_map(scale: Scale) -> Iterator[Experiment]:
         for dependence in (0.0, 0.5, 0.75, 1.0):
             world = SIMULATORS["bazaar"].params(sparsity=sparsity, state_dependence=dependence)
             for memory in ("lser", "uniform", "reward-top"):
-                run = replace(preset("bazaar", memory, "ddpg", scale=scale), simulator=world)
+                run = earlier_bazaar(preset("bazaar", memory, "ddpg", scale=scale))
+                run = replace(run, simulator=world)
                 label = f"{memory}, sparsity {sparsity:g}, state dependence {dependence:g}"
                 yield _cell(run, "bazaar-map", label)
 
@@ -99,6 +100,7 @@ def tuning(scale: Scale) -> Iterator[Experiment]:
         for memory in PAPER_MEMORIES:
             for noise in (0.1, 0.3, 1.0):
                 run = lasting(preset(platform, memory, "ddpg", scale=scale), sessions)
+                run = earlier_bazaar(run) if platform == "bazaar" else run
                 run = replace(run, agent=AGENTS["ddpg"].params(noise_scale=noise))
                 yield _cell(run, "tuning", f"{memory}, noise {noise:g}")
 

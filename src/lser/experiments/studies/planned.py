@@ -7,7 +7,15 @@ from typing import Any
 
 from lser.catalogue import AGENTS, SIMULATORS
 from lser.experiments.experiment import Experiment
-from lser.experiments.presets import Scale, lasting, learnable, preset, released, steady
+from lser.experiments.presets import (
+    Scale,
+    earlier_bazaar,
+    lasting,
+    learnable,
+    preset,
+    released,
+    steady,
+)
 from lser.experiments.studies.cells import CONTROLS, PAPER_MEMORIES
 
 MATCHED = ("reward-top", "shuffled-code")
@@ -83,7 +91,7 @@ def locality(scale: Scale) -> Iterator[Experiment]:
         dial = {"state_dependence": dependence, "sparsity": sparsity}
         world = SIMULATORS["bazaar"].params(**dial)
         for label, memory, knobs in _LOCALITY_ARMS:
-            run = lasting(preset("bazaar", memory, "ddpg"), sessions)
+            run = lasting(earlier_bazaar(preset("bazaar", memory, "ddpg")), sessions)
             run = _with_agent(_with_memory(run, **knobs), discount=discount)
             run = replace(run, simulator=world, batch_size=batch, final_sessions=500)
             run = replace(run, evaluate_every=max(1, min(500, sessions // 3)))
