@@ -44,6 +44,7 @@ def _watch(
             while records.load(record).status == "running":
                 time.sleep(every)
                 live.update(view(record), refresh=True)
+            live.update(view(record), refresh=True)  # it may have ended since the last look
     else:
         _lines(record, every)
     return 0
