@@ -28,8 +28,8 @@ def run_pack_or_print(
 ) -> None:
     """What a script does: ``run`` or ``pack FOLDER [PLACE PLACES]``, or print every figure.
 
-    `jobs` says which, by verb and folder, less those that `file` has; of these it is every
-    PLACES-th from PLACE on.
+    `jobs` says which, by verb and folder; of these it is every PLACES-th from PLACE on, less those
+    that `file` has.
     """
     match words:
         case []:
@@ -38,8 +38,10 @@ def run_pack_or_print(
             place, places = map(int, part or (0, 1))
             packed = records.find(file) if file.exists() else []
             known = {_key(run.experiment) for run in packed}
-            wanted = [job for job in jobs(verb, Path(folder)) if _key(job.experiment) not in known]
-            carry_out(verb, wanted[place::places], file, packed)
+            # dealt before what is packed is left out: a part is the same whenever it begins
+            part_of_it = jobs(verb, Path(folder))[place::places]
+            wanted = [job for job in part_of_it if _key(job.experiment) not in known]
+            carry_out(verb, wanted, file, packed)
 
 
 def _key(experiment: Mapping[str, Any]) -> str:

@@ -171,8 +171,8 @@ def _lost(memory: str) -> float:
 def table() -> str:
     """A row for every memory: what is chosen, and what the preset's setting loses."""
     lines = [
-        "| memory | noise | batch | discount | area | final share | final CTR | preset: area | "
-        "final share | area lost |",
+        "| memory | noise | batch | discount | area | final share | final CTR | "
+        "preset of that time: area | final share | area lost |",
         "|" + "---|" * 10,
     ]
     for memory, best in chosen().items():

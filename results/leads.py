@@ -1,6 +1,6 @@
 """LSER's lead over controls on Bazaar's map, by region: what V and X of plan.md read alike."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,39 @@ OURS = "lser"
 Leads = dict[str, tuple[Gap, float]]  # by control, with Holm's p
 
 
+def verdict(found: Leads) -> str:
+    """Whether locality pays, does not pay, costs, or is open; by V's rule size comes first."""
+    if _above(found):
+        return f"pays, by less than {NEGLIGIBLE:g}" if _little(found) else "pays"
+    return "does not pay" if _little(found) else "costs" if _below(found) else "open"
+
+
+def signs_first(found: Leads) -> str:
+    """The same by the rule of X: whatever lies clearly on one side is no tie, however small."""
+    if _above(found) or _below(found):
+        return "pays" if _above(found) else "costs"
+    return "does not pay" if _little(found) else "open"
+
+
+def _above(found: Leads) -> bool:
+    return all(side == 1 for side in _sides(found))
+
+
+def _below(found: Leads) -> bool:
+    return -1 in _sides(found)
+
+
+def _sides(found: Leads) -> list[float]:
+    """Of each control: 1 where LSER is clearly above it, -1 where below, 0 where neither."""
+    return [float(np.sign(one.mean.estimate)) * (p <= LEVEL) for one, p in found.values()]
+
+
+def _little(found: Leads) -> bool:
+    """Whether every interval lies within what is not worth having."""
+    means = [one.mean for one, _ in found.values()]
+    return all(mean.low > -NEGLIGIBLE and mean.high < NEGLIGIBLE for mean in means)
+
+
 @dataclass(frozen=True)
 class Leading:
     """The runs of a part of the map, all memories with the same ending to their arm's name."""
@@ -25,6 +58,7 @@ class Leading:
     cells: Sequence[Cell]
     controls: Sequence[str]
     ending: str = ""
+    rule: Callable[[Leads], str] = verdict
 
     def shares(self, cell: Cell, memory: str) -> Scores:
         """The share of the possible at 2,000 sessions of every seed."""
@@ -68,21 +102,10 @@ class Leading:
                 *(f"{cell.sparsity:g}", f"{cell.discount:g}", f"{cell.dependence:g}"),
                 *(f"{self.level([cell], memory):.2f}" for memory in (OURS, *self.controls)),
                 *(signed(one.mean) for one, _ in leads.values()),
-                f"**{verdict(leads)}**",
+                f"**{self.rule(leads)}**",
             ]
             lines.append("| " + " | ".join(row) + " |")
         return "\n".join(lines)
-
-
-def verdict(found: Leads) -> str:
-    """Whether locality pays, costs, does not pay, or is open, by the rule of the plan."""
-    sides = [np.sign(one.mean.estimate) * (p <= LEVEL) for one, p in found.values()]
-    little = all(
-        one.mean.low > -NEGLIGIBLE and one.mean.high < NEGLIGIBLE for one, _ in found.values()
-    )
-    if all(side == 1 for side in sides):
-        return f"pays, by less than {NEGLIGIBLE:g}" if little else "pays"
-    return "does not pay" if little else "costs" if -1 in sides else "open"
 
 
 def said(verdict: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from campaign import run_pack_or_print
 from committed import RESULTS
-from leads import OURS, Leading, Leads, said, told, verdict
+from leads import OURS, Leading, Leads, said, signs_first, told
 from locality import CELLS, CONTROLS
 from planned import fleets_of_d
 from standing import ran
@@ -24,7 +24,8 @@ FILE = RESULTS / "locality_large.jsonl.gz"
 COMMAND = "lser study locality --scale medium --seeds 20"
 FAR = tuple(cell for cell in CELLS if cell.discount == 0.99)
 NEAR = tuple(cell for cell in CELLS if cell.discount == 0)
-HELD = Leading(FILE, CELLS, CONTROLS)
+HELD = Leading(FILE, CELLS, CONTROLS, rule=signs_first)
+LEAST = 5  # seeds that every cell and arm must have
 
 
 def jobs(folder: Path) -> list[Job]:
@@ -34,8 +35,8 @@ def jobs(folder: Path) -> list[Job]:
 
 
 def there() -> bool:
-    """Whether it has run."""
-    return FILE.exists()
+    """Whether it has run, with as many seeds as the plan asks for."""
+    return FILE.exists() and len(HELD.seeds) >= LEAST
 
 
 @cache
@@ -49,7 +50,7 @@ def reading() -> str:
     if not there():
         return ""
     far, near = by_discount()
-    cells = [verdict(one) for one in HELD.leads([cell] for cell in CELLS)]
+    cells = [HELD.rule(one) for one in HELD.leads([cell] for cell in CELLS)]
     kinds = listing([f"{said(kind)} in {cells.count(kind)}" for kind in dict.fromkeys(cells)])
     levels = "; ".join(
         f"discount {name} "
@@ -59,9 +60,9 @@ def reading() -> str:
     return (
         "**Where locality pays with batches of 128** (X of the plan, D's other half; Bazaar, as "
         f"printed, 2,000 sessions, {len(HELD.seeds)} seeds; shares of the possible). *With the "
-        f"paper's discount of .99* (six cells) it **{said(verdict(far))}**: LSER minus each "
+        f"paper's discount of .99* (six cells) it **{said(HELD.rule(far))}**: LSER minus each "
         f"control, Holm over the three, {told(far)}. *With a discount of 0* (six cells) it "
-        f"**{said(verdict(near))}**: {told(near)}. Cell by cell, Holm over the "
+        f"**{said(HELD.rule(near))}**: {told(near)}. Cell by cell, Holm over the "
         f"{len(CELLS) * len(CONTROLS)}, it {kinds} of {len(CELLS)}. Means: {levels}."
     )
 

@@ -177,7 +177,7 @@ def in_short() -> str:
         return ""
     ours, theirs = (mean(memory).estimate for memory in (OURS, "uniform"))
     arms = at_the_preset()
-    before = f" (at the preset's setting {signed(_gap(*arms))})" if arms else ""
+    before = f" (at the preset's setting of that time {signed(_gap(*arms))})" if arms else ""
     return (
         f"On Bazaar, with all tuned alike ({len(SEEDS)} new seeds, {equal_tuning.SESSIONS:,} "
         f"sessions), {outcome()}; LSER has {ours:.2f} of the possible and uniform {theirs:.2f}, "
@@ -230,7 +230,7 @@ def table() -> str:
     for arm in sorted(runs(), key=lambda arm: -mean(arm).estimate):
         memory, *setting = arm.split(", ")
         row = [
-            ", ".join([name_of(memory), *setting]),
+            ", ".join([name_of(memory), *(f"{one} of that time" for one in setting)]),
             "" if arm == BANDIT else setting_of_arm(arm).words,
             interval(mean(arm), digits=3),
             f"{min(scores(arm).values()):.3f}",

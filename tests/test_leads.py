@@ -41,22 +41,23 @@ def given(script, monkeypatch, leads, *, noise=0.01):
 
 
 @pytest.mark.parametrize(
-    ("uniform", "shuffled", "noise", "said"),
+    ("uniform", "shuffled", "noise", "of_v", "of_x"),
     [
-        (0.05, 0.05, 0.01, "pays"),
-        (0.015, 0.015, 0.005, "pays, by less than 0.03"),
-        (0.0, 0.0, 0.01, "does not pay"),
-        (-0.015, 0.0, 0.005, "does not pay"),
-        (0.05, 0.0, 0.01, "open"),
-        (0.05, -0.05, 0.01, "costs"),
-        (0.0, 0.0, 0.3, "open"),
+        (0.05, 0.05, 0.01, "pays", "pays"),
+        (0.015, 0.015, 0.005, "pays, by less than 0.03", "pays"),
+        (0.0, 0.0, 0.01, "does not pay", "does not pay"),
+        (-0.015, 0.0, 0.005, "does not pay", "costs"),
+        (0.05, 0.0, 0.01, "open", "open"),
+        (0.05, -0.05, 0.01, "costs", "costs"),
+        (0.0, 0.0, 0.3, "open", "open"),
     ],
 )
-def test_the_rule_of_the_plan(script, monkeypatch, uniform, shuffled, noise, said):
+def test_the_rule_of_the_plan(script, monkeypatch, uniform, shuffled, noise, of_v, of_x):
+    said = of_x if "large" in script.__name__ else of_v
     leads = {"uniform": uniform, "shuffled-code": shuffled, "reward-top": uniform}
     given(script, monkeypatch, leads, noise=noise)
     [found] = script.HELD.leads([script.HELD.cells])
-    assert script.verdict(found) == said
+    assert script.HELD.rule(found) == said
     verb = "is open" if said == "open" else said
     assert f"**{verb}**" in script.reading()
 
@@ -79,11 +80,14 @@ def test_seeds_that_one_cell_or_arm_lacks_are_left_out(script, monkeypatch):
 
 
 def test_holm_is_over_every_lead_that_is_asked_for(script, monkeypatch):
-    given(script, monkeypatch, {"uniform": 0.008, "shuffled-code": 0.008})
-    alone = script.HELD.leads([script.NEAR])[0]["uniform"]
-    beside = script.HELD.leads([script.NEAR, script.FAR])[0]["uniform"]
-    assert alone[0] == beside[0]
-    assert alone[1] <= beside[1]
+    given(script, monkeypatch, {}, noise=0.3)
+    found = script.HELD.leads([script.NEAR, script.FAR])
+    pairs = [pair for leads in found for pair in leads.values()]
+    raw = sorted((gap.p, adjusted) for gap, adjusted in pairs)
+    steps = [p * (len(raw) - rank) for rank, (p, _) in enumerate(raw)]
+    expected = [min(1.0, max(steps[: rank + 1])) for rank in range(len(raw))]
+    assert [adjusted for _, adjusted in raw] == pytest.approx(expected)
+    assert any(adjusted > p for p, adjusted in raw)
 
 
 def test_its_table_has_every_cell(script, monkeypatch):
@@ -111,3 +115,16 @@ def test_its_runs_are_those_of_its_cells_and_arms_seed_by_seed(script):
 def test_before_it_has_run_it_says_nothing(script, monkeypatch):
     monkeypatch.setattr(script, "there", lambda: False)
     assert script.reading() == script.block() == ""
+
+
+@pytest.mark.parametrize("script", ["regions_large"], indirect=True)
+@pytest.mark.parametrize(("seeds", "there"), [(4, False), (5, True)])
+def test_x_is_cut_with_fewer_than_five_seeds(script, monkeypatch, tmp_path, seeds, there):
+    monkeypatch.undo()  # `there` itself
+    monkeypatch.setattr(script, "FILE", tmp_path / "packed")
+    (tmp_path / "packed").touch()
+    made = given(script, monkeypatch, {})
+    for scores in made.values():
+        for seed in SEEDS[seeds:]:
+            del scores[seed]
+    assert script.there() == there
