@@ -122,6 +122,12 @@ def test_the_live_table_shows_each_arm_so_far(tmp_path, monkeypatch):
     assert tally.asked == 4 * jobs[0].experiment["sessions"]
     found = line(tally, 0)
     assert found == f"0 done, 2 running, 2 waiting, 25%, {sessions}, 1,200 steps/s, 0:30 left"
+    # one has had its sessions and waits for the others of its fleet; one failed half-way
+    now |= {"sessions": 10, "steps_per_second": 600.0}
+    write_json(tmp_path / jobs[0].folder / PROGRESS, now)
+    tally.ended(Done(jobs[1], False))
+    assert tally.pace() == 0
+    assert tally.sessions() == 1.5 * jobs[0].experiment["sessions"]
 
 
 class Failing:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -25,15 +26,28 @@ def tiny(**changes):
 
 
 @pytest.mark.parametrize("number", STOPS)
-def test_one_signal_asks_and_a_second_does_not_wait(number):
+def test_one_signal_asks_and_only_a_second_ctrl_c_does_not_wait(number):
     before = signal.getsignal(number)
     with stop_flag() as stop:
         assert not stop()
         signal.raise_signal(number)
         assert stop()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) if number == signal.SIGINT else nullcontext():
             signal.raise_signal(number)
+        assert stop()
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize("within", [stop_flag, term_as_interrupt])
+def test_what_nohup_silenced_stays_silent(within):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with within() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop is None or not stop()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_in_another_thread_signals_are_left_alone():

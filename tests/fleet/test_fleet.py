@@ -273,7 +273,9 @@ def test_runs_of_different_pace_are_refused(tmp_path):
 
 def test_groups_keep_sizes_and_pace_apart_and_put_long_runs_first(tmp_path):
     plain = [small("uniform"), small("lser", sessions=90), small("per", seed=3)]
-    plain.append(small("lser", knobs={"discount": 0.5, "noise_scale": 0.3, "tau": 0.01}, seed=4))
+    plain.append(
+        small("lser", knobs={"discount": 0.5, "noise_scale": 0.3, "weight_noise": 0.1}, seed=4)
+    )
     plain.append(small("her", seed=5))
     apart = [small("lser", users=8), small("lser", "td3")]
     apart.append(small("lser", knobs={"critic": "product"}))
@@ -314,6 +316,20 @@ def test_runs_past_the_deadline_have_checkpoints_and_are_not_ok(tmp_path):
     assert list((Path(many[0].folder) / "checkpoints").glob("*.lser"))
     Fleet(many, device="cpu").go()
     assert_same_records(alone(tmp_path, [small(**LENGTH)]), many)
+
+
+@pytest.mark.slow
+def test_fleets_that_the_deadline_finds_waiting_say_so(tmp_path):
+    many = jobs(tmp_path, small(**LENGTH), small(seed=1, **LENGTH))
+    fleets = Fleets(device="cpu", size=1, workers=1, deadline_seconds=1e-3)
+    started = []
+    ends = list(fleets.run(many, started=started.append))
+    assert [(end.ok, end.why) for end in ends] == [
+        (False, ""),
+        (False, "the deadline passed before it began"),
+    ]
+    assert [end.job for end in ends] == started
+    assert not Path(ends[1].job.folder).exists()
 
 
 KILLED = """

@@ -20,6 +20,7 @@ from lser.checks import check_count
 from lser.experiments import progress, records
 from lser.experiments.experiment import Experiment, from_json, settings_of, to_json
 from lser.experiments.owner import Taken
+from lser.experiments.stopping import STOPS, heard
 
 TAKEN = 75  # exit code of a job whose record another process writes (sysexits: try again later)
 
@@ -87,9 +88,9 @@ def term_as_interrupt() -> Iterator[None]:
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    numbers = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
+    numbers = [number for number in STOPS if number != signal.SIGINT]
     try:
-        before = {number: signal.signal(number, interrupt) for number in numbers}
+        before = {number: signal.signal(number, interrupt) for number in heard(numbers)}
     except ValueError:  # not in the main thread: signals are not ours to catch
         yield
         return
@@ -242,7 +243,7 @@ class Tally:
         self.done = 0
         self.began = time.monotonic()
         self._ended_work = 0.0
-        self._ended_sessions = 0
+        self._ended_sessions = 0.0
 
     def started(self, job: Job) -> None:
         """Note that a job runs."""
@@ -251,8 +252,9 @@ class Tally:
     def ended(self, done: Done) -> None:
         """Note how a job ended."""
         self.running.remove(done.job)
+        part = 1.0 if done.ok else reached(done.job)
         self._ended_work += _work(done.job)
-        self._ended_sessions += _asked(done.job)
+        self._ended_sessions += part * _asked(done.job)
         self.done += done.ok
         if not done.ok:
             self.failed.append(done.job)
@@ -276,7 +278,8 @@ class Tally:
     def pace(self) -> float:
         """Steps a second of all runs under way."""
         told = [progress.read(Path(job.folder)) for job in self.running]
-        return sum(float(now["steps_per_second"]) for now in told if now)
+        going = [now for now in told if now and now["sessions"] < now["of"]]
+        return sum(float(now["steps_per_second"]) for now in going)
 
     def left(self) -> float | None:
         """Seconds left at the pace so far."""

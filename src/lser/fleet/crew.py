@@ -71,16 +71,15 @@ class Crew:
     def _seat(self, job: Job) -> Seat | None:
         try:
             run = Run(from_json(dict(job.experiment)), Path(job.folder), command=job.command)
-        except ValueError as error:  # another owner, or checkpoints that cannot be read
-            log.warning("%s", error)
+        except Exception as error:  # another owner, checkpoints that cannot be read, a full disk
+            log.warning("%s: %s", job.folder, error)
             return None
         run.recorder.meta["engine"] = f"fleet on {self._device}"
         try:
             seat = Seat(run, ProgressFile(Path(job.folder), every=5.0))
             seat.open()
         except Exception as error:
-            run.recorder.fail(error)
-            run.owner.release()
+            end_with(run, error)
             return None
         return seat
 
@@ -172,8 +171,7 @@ class Crew:
 
     def _fail(self, seat: Seat, error: BaseException) -> None:
         seat.running = False
-        seat.run.recorder.fail(error)
-        seat.run.owner.release()
+        end_with(seat.run, error)
         self._completed.add(seat.slot)
         self.board.due[seat.slot] = self.board.running[seat.slot] = 0
 
@@ -293,9 +291,22 @@ class Crew:
         self._collect(wait=True)
         self._evaluator.shutdown()
         self.closed = True
-        for seat in self._running():
-            seat.run.recorder.pause()
-            seat.run.owner.release()
+        self._each(self._running(), _pause)
+
+
+def end_with(run: Run, error: BaseException) -> None:
+    """Let the run's record say why it failed, if it can still be written."""
+    try:
+        run.recorder.fail(error)
+    except OSError as unwritten:
+        log.error("%s: %s; its record cannot say so: %s", run.folder, error, unwritten)
+    finally:
+        run.owner.release()
+
+
+def _pause(seat: Seat) -> None:
+    seat.run.recorder.pause()
+    seat.run.owner.release()
 
 
 def _joined(seat: Seat) -> Joined:

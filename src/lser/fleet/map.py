@@ -48,7 +48,10 @@ class Fleets:
         check_device(self.device)
         deadline = time.time() + self.deadline_seconds
         context = multiprocessing.get_context("spawn")
-        for fleet in self.fleets(jobs):
+        for place, fleet in enumerate(self.fleets(jobs)):
+            if place and time.time() > deadline:
+                yield from _not_begun(fleet, started)
+                continue
             arguments = (fleet, self.device, self._workers(), deadline, self.checkpoint_seconds)
             process = context.Process(target=run_fleet, args=arguments)
             with for_children():
@@ -119,7 +122,7 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
 def _kind(experiment: Experiment) -> tuple[object, ...]:
     """What of an agent and its pace must be equal: rates, discounts, bounds and noise need not."""
     free: dict[str, object] = {"actor_lr": 1.0, "critic_lr": 1.0, "discount": 0.0, "tau": 1.0}
-    free |= {"value_bound": None}
+    free |= {"value_bound": None, "weight_noise": 0.0}
     free |= {"diagnose_every": 0, "normalise": False, "norm_gain": "ones", "delay": 1}
     free |= {"noise_theta": 1.0, "noise_sigma": 0.0, "noise_scale": 0.0, "noise_reset": True}
     free |= {"temperature": 1.0, "temperature_lr": 1.0, "target_entropy": None}
@@ -132,6 +135,12 @@ def _kind(experiment: Experiment) -> tuple[object, ...]:
 def _length_and_cell(job: Job) -> tuple[int, str]:
     experiment = from_json(dict(job.experiment))
     return -experiment.expected_updates, experiment.label
+
+
+def _not_begun(jobs: Sequence[Job], started: Callable[[Job], None]) -> Iterator[Done]:
+    for job in jobs:
+        started(job)
+        yield Done(job, False, "the deadline passed before it began")
 
 
 def _mark_as_dead(job: Job) -> None:

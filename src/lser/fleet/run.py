@@ -52,18 +52,24 @@ class Fleet:
         self._asked = sum(from_json(dict(job.experiment)).sessions for job in jobs)
         musters = mustered(jobs, workers, apart=apart, split=split)
         self.squads = [Squad(some, device, name) for some in musters]
+        try:
+            self._take_seats()
+        except BaseException:
+            for squad in self.squads:
+                squad.end()  # its crews would wait for this process for ever
+            raise
+        self.squads = [squad for squad in self.squads if squad.seats]
+        self.seats = sum(squad.seats for squad in self.squads)
+
+    def _take_seats(self) -> None:
         joined = [squad.join() for squad in self.squads]
         if any(len({seat.kind for seat in seats}) > 1 for seats in joined):
-            for squad in self.squads:
-                squad.end()
             raise ValueError("runs of a fleet must have equal architectures and pace")
         for squad, seats in zip(self.squads, joined, strict=True):
             if seats:
                 squad.sit()
             else:
                 squad.end()
-        self.squads = [squad for squad in self.squads if squad.seats]
-        self.seats = sum(squad.seats for squad in self.squads)
 
     def go(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Run to the end of every run, or until `stop`, with checkpoints; whether all ended."""

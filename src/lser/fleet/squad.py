@@ -61,14 +61,23 @@ class Squad:
         self._links: list[Link] = [kind(some, name) for some in dealt]
         self._joined: list[list[Joined | None]] = []
         self._ready = [Ready()] * len(self._links)
+        self._alive = [True] * len(self._links)
         self._drawn = [False] * len(self._links)  # whose Drawn came before it was waited for
         self.seats = 0
         self.times = dict.fromkeys(PARTS, 0.0)  # seconds
 
     def join(self) -> list[Joined]:
         """Wait for the crews; what has to be known of every seat that can be taken."""
-        self._joined = [link.join() for link in self._links]
+        self._joined = [self._join(place) for place in range(len(self._links))]
         return [seat for seats in self._joined for seat in seats if seat is not None]
+
+    def _join(self, place: int) -> list[Joined | None]:
+        try:
+            return self._links[place].join()
+        except EOFError:
+            log.error("a crew of the fleet died before its runs began")
+            self._alive[place] = False
+            return []
 
     def sit(self) -> None:
         """Stack the learners of all who joined, and give their seats places on a board."""
@@ -98,7 +107,6 @@ class Squad:
                     self._waits[place, slot] = seat.waits
                     self._member[place, slot] = True
             link.sit(slots, self.board, batch)
-        self._alive = [True] * len(self._links)
         self._joined = []  # with the learners' states
 
     # --- the course of a squad --------------------------------------------------------------
