@@ -27,7 +27,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 OBSERVATION, ACTION, BATCH, HIDDEN = 91, 27, 128, 128
-MIX = ("lser", "uniform", "per", "der", "aer", "ser", "reward-top", "random-code", "lser-p")
+MIX = ("lser", "uniform", "per", "der", "aer", "ser", "her", "reward-top", "random-code", "lser-p")
 TARGETS = {"lser": 60_000, "uniform": 60_000, "mix": 40_000}  # agent-steps/s of 120 runs
 TIMES_ONE_CORE = 60
 SETTLED = 400  # steps of a run after which its squad's updates are compiled and captured
@@ -244,6 +244,16 @@ def huge_pages() -> str:
     return f"{found[0]}, shared memory {found[1]}"
 
 
+def commit() -> str | None:
+    """The commit that was measured, marked if files differ from it; None outside a checkout."""
+    command = ["git", "describe", "--always", "--abbrev=7", "--dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()
+
+
 def floor_of(runs: int, rates: dict[str, float]) -> dict[str, float]:
     """Milliseconds that the operations and the bytes of one update of `runs` agents must take."""
     return {
@@ -254,7 +264,8 @@ def floor_of(runs: int, rates: dict[str, float]) -> dict[str, float]:
 
 def on_device(options: Any) -> dict[str, Any]:
     rates = ceilings(options.device)
-    found: dict[str, Any] = {"huge_pages": huge_pages(), "machine": machine(options.device)}
+    found: dict[str, Any] = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "code": commit()}
+    found |= {"huge_pages": huge_pages(), "machine": machine(options.device)}
     found["ceilings"] = rates
     print(f"{found['machine']}\nmeasured ceilings: {rates}", flush=True)
     single = one_process(options.seconds, options.generated)
@@ -352,6 +363,8 @@ def main() -> int:
     options.runs = options.runs or (8 if cpu else 120)
     found = on_cpu(options) if cpu else on_device(options)
     kept = json.loads(options.output.read_text()) if options.output.exists() else {}
+    if not cpu and "device" in kept:
+        kept["device_before"] = [kept["device"], *kept.get("device_before", [])]
     kept["cpu" if cpu else "device"] = found
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(kept, indent=1) + "\n")
