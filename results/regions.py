@@ -188,12 +188,18 @@ def reading() -> str:
     )
 
 
-def _users() -> str:
-    """Whether the lead needs users who differ, which was not planned."""
+def by_users() -> tuple[Interval, Interval]:
+    """LSER's lead over its own buckets filled at random, where one page suits all and none does."""
     same, unlike = (
         lead([cell for cell in LONG_SIGHTED if cell.dependence == dependence], MATCHED).mean
         for dependence in (0.0, 1.0)
     )
+    return same, unlike
+
+
+def _users() -> str:
+    """Whether the lead needs users who differ, which was not planned."""
+    same, unlike = by_users()
     return (
         f"At discount .99 the lead over {name_of(MATCHED)} is {signed(same)} where one page suits "
         f"everybody and {signed(unlike)} where the right page depends on the user alone (read "
