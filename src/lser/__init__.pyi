@@ -8,6 +8,7 @@ from .experiments.build import anchors as anchors
 from .experiments.build import build as build
 from .experiments.experiment import Experiment as Experiment
 from .experiments.own_loop import record as record
+from .experiments.presets import learnable as learnable
 from .experiments.presets import preset as preset
 from .online import Recommender as Recommender
 from .replay import E2LSH as E2LSH

@@ -8,7 +8,7 @@ from pathlib import Path
 from lser.catalogue import MEMORIES, nearest
 from lser.experiments import records
 from lser.experiments.experiment import Experiment
-from lser.experiments.presets import lasting, preset, steady
+from lser.experiments.presets import LEARNABLE, lasting, learnable, preset, steady
 from lser.experiments.ready import check
 from lser.experiments.study import Here, Job, Map, Processes, finished, job_for
 from lser.report import Table, closing, demo_page
@@ -141,7 +141,10 @@ def _cell(
     if isinstance(arm, Experiment):
         run, label = steady(arm) if cure else arm, arm.label or arm.names[1]
     else:
-        run = preset(on, arm, agent, scale="quick", cure=cure)
+        if on in LEARNABLE:  # at their presets nobody learns in a run of minutes
+            run = learnable(on, arm, agent, cure=cure)
+        else:
+            run = preset(on, arm, agent, scale="quick", cure=cure)
         label = arm if arm in MEMORIES else MEMORIES[arm].title
         label = f"{label} with {agent}" if with_agent else label
     run = lasting(run, sessions) if sessions else run

@@ -68,7 +68,7 @@ def test_four_names_are_too_many():
         (["study", "epsilon", "--seeds", "0"], "--seeds must be at least 1, got 0"),
         (["train", "bazaar", "lser", "ddpg", "--agent.device", "cuda"], "no CUDA GPU"),
         (["study", "bazaar-map", "--engine", "fleet"], "no CUDA GPU"),
-        (["train", "--scale"], "--scale must be one of quick, medium, paper, got ''"),
+        (["train", "--scale"], "--scale must be one of quick, medium, paper, learnable, got ''"),
     ],
 )
 def test_an_error_speaks_of_what_was_given(arguments, message, tmp_path, capsys, monkeypatch):

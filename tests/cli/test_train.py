@@ -12,7 +12,7 @@ from lser.cli.outcome import scale_words, score_line
 from lser.cli.train import _names
 from lser.experiments import records
 from lser.experiments.experiment import from_json
-from lser.experiments.presets import preset
+from lser.experiments.presets import learnable, preset
 from lser.experiments.records import Record
 from lser.simulators.base import Anchor
 
@@ -164,3 +164,14 @@ def test_the_command_is_kept_as_it_can_be_pasted(tmp_path):
     command = json.loads((folder / "meta.json").read_text())["command"]
     assert "--label 'a b'" in command
     assert f"--out '{tmp_path}/my runs'" in command
+
+
+def test_a_platform_of_the_paper_can_be_learned_from_the_command_line(tmp_path, capsys):
+    words = ["recogym", "uniform", "--scale", "learnable", "--sessions", "2"]
+    assert main(["train", *words, "--out", str(tmp_path)]) == 0
+    run = records.load(capsys.readouterr().out.strip())
+    known = learnable("recogym")
+    assert run.experiment["simulator"]["reward"] == known.simulator.reward == "expected click"
+    assert run.experiment["agent"]["discount"] == 0.0
+    assert main(["train", "--scale", "learnable"]) == 2
+    assert "simulator must be one of" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import pytest
 import lser
 from lser.comparison import Comparison, plan, reference
 from lser.experiments import records
+from lser.experiments.presets import learnable
 from lser.experiments.study import Here, job_for
 
 
@@ -143,3 +144,12 @@ def test_an_interruption_ends_the_runs_of_this_process(tmp_path, monkeypatch):
 def test_an_unfinished_run_has_no_score():
     experiment = {"label": "a", "seed": 0, "simulator": {"name": "s"}, "memory": {"name": "m"}}
     assert Comparison((records.Record(None, experiment),)).scores == {"a": {}}
+
+
+def test_platforms_that_nobody_learns_at_their_presets_are_compared_where_they_are_learned():
+    runs = plan(["lser", "uniform"], on="recogym", cure=True, sessions=100, seeds=1)
+    known = learnable("recogym")
+    assert {run.simulator for run in runs} == {known.simulator}
+    assert {run.agent.discount for run in runs} == {0.0}
+    assert {run.agent.value_bound for run in runs} == {"auto"}
+    assert [(run.sessions, run.evaluate_every) for run in runs] == [(100, 5)] * 2

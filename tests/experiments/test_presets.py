@@ -11,7 +11,14 @@ from lser.catalogue import AGENTS, MEMORIES, SIMULATORS
 from lser.experiments import records
 from lser.experiments.build import build
 from lser.experiments.experiment import Experiment, from_json, to_json
-from lser.experiments.presets import lasting, learnable, preset, released, steady
+from lser.experiments.presets import (
+    LEARNABLE,
+    lasting,
+    learnable,
+    preset,
+    released,
+    steady,
+)
 from lser.experiments.run import Run, run
 from lser.experiments.signals import Signals
 from lser.simulators.base import Metric
@@ -119,6 +126,21 @@ def test_settings_under_which_agents_learn_run(simulator, objective, memory, tmp
     assert getattr(experiment.memory, "store", "fifo") == "fifo"
     run(replace(experiment, **SHORT | {"sessions": 2, "evaluate_every": 2}), tmp_path)
     assert records.load(tmp_path).status == "done"
+
+
+@pytest.mark.parametrize("simulator", LEARNABLE)
+@pytest.mark.parametrize("agent", ["ridge", "td3", "click-model"])
+def test_other_agents_get_what_they_share(simulator, agent):
+    ddpg = learnable(simulator, "lser-steady")
+    other = learnable(simulator, "lser", agent, cure=True)
+    assert ddpg.simulator == other.simulator
+    plain = vars(preset(simulator, "lser-steady", "ddpg", scale="medium").agent)
+    changed = {name: value for name, value in vars(ddpg.agent).items() if value != plain[name]}
+    assert changed
+    shared = changed.keys() & vars(other.agent).keys()
+    assert {name: vars(other.agent)[name] for name in shared} == {k: changed[k] for k in shared}
+    assert getattr(other.memory, "store", "fifo") == "fifo"
+    assert other.memory.newest == 8
 
 
 def test_an_unknown_platform_is_refused():

@@ -45,7 +45,7 @@ def _arguments(
         on: A name of `lser simulators`, module:Class, or a Gymnasium id.
         agents: Names of `lser agents` or module:Class; without any, what learns most there.
         cure: Give every arm what lser-steady has beside its buckets: like against like.
-        sessions: User sessions per run; by default the simulator's quick length.
+        sessions: User sessions per run; by default a length of minutes.
         seeds: Runs per arm, from seed 0; equal seeds are paired.
         against: The arm the others are measured against; by default uniform, or the last one.
         workers: Runs side by side; 0: as many as cores.

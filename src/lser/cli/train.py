@@ -22,18 +22,19 @@ from lser.experiments.experiment import (
     SimulatorParams,
     from_json,
 )
-from lser.experiments.presets import SCALES, Scale, preset
+from lser.experiments.presets import SCALES, learnable, preset
 from lser.experiments.study import job_for
 
 USAGE = """Run one experiment and keep its record.
 
-lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper] [OPTIONS]
+lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper|learnable] [OPTIONS]
 lser train --from RECORD [OPTIONS]
 
 The names choose what the options below belong to; see lser simulators, lser memories and
 lser agents. Default: bazaar, lser-steady, and the agent that learns most there, click-model on
 bazaar and ddpg elsewhere. A memory may be module:Class of your own, a simulator any
-Gymnasium id. --scale sets the preset they start from (default: quick); --from starts
+Gymnasium id. --scale sets the preset they start from (default: quick; learnable: settings under
+which agents learn interest-evolution, long-term-satisfaction and recogym in minutes); --from starts
 from the experiment of a record instead. Progress and scores go to stderr; stdout carries the path
 of the record.
 
@@ -76,8 +77,7 @@ def train(argv: list[str]) -> int:
         start = from_json(records.load(rest[at + 1]).experiment)
         rest = rest[:at] + rest[at + 2 :]
     else:
-        scale, rest = _scale(rest)
-        start = preset(*names, scale=scale)
+        start, rest = _start(names, rest)
     kinds: Any = tuple(type(part) for part in (start.simulator, start.memory, start.agent))
     options = tyro.cli(
         Options[kinds],
@@ -203,12 +203,15 @@ def _behind(words: list[str]) -> int:
 _FLAGS = {f"--{no}{f.name}" for f in fields(Options) if f.type is bool for no in ("", "no-")}
 
 
-def _scale(argv: list[str]) -> tuple[Scale, list[str]]:
+def _start(names: list[str], argv: list[str]) -> tuple[Experiment, list[str]]:
+    """The experiment that `--scale` starts from, and the words beside it."""
     if "--scale" not in argv:
-        return "quick", argv
+        return preset(*names, scale="quick"), argv
     at = argv.index("--scale")
-    value = argv[at + 1] if at + 1 < len(argv) else ""
+    value, rest = argv[at + 1] if at + 1 < len(argv) else "", argv[:at] + argv[at + 2 :]
+    if value == "learnable":
+        return learnable(*(names or ["bazaar"])), rest
     for scale in SCALES:
         if value == scale:
-            return scale, argv[:at] + argv[at + 2 :]
-    raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {value!r}")
+            return preset(*names, scale=scale), rest
+    raise ValueError(f"--scale must be one of {', '.join(SCALES)}, learnable, got {value!r}")

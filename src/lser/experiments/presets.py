@@ -114,40 +114,53 @@ def released(experiment: Experiment) -> Experiment:
     return replace(experiment, agent=agent, updates_per_step=5.0, horizon="session", users=1)
 
 
-def learnable(simulator: str, memory: str = "uniform", *, objective: str = "") -> Experiment:
+LEARNABLE = ("interest-evolution", "long-term-satisfaction", "recogym")
+
+
+def learnable(
+    simulator: str,
+    memory: str = "uniform",
+    agent: str = "",
+    *,
+    objective: str = "",
+    cure: bool = False,
+) -> Experiment:
     """A platform of the paper at settings under which DDPG learns it, in minutes.
 
     Interest evolution by `objective` "quality" (the default) or "watch time", at which it hardly
     learns; RecoGym by "expected click" (the default) or "click", which takes longer. LSER forgets
-    by age, as these memories fill.
+    by age, as these memories fill. Other agents get what they share with DDPG, and `cure` is that
+    of `preset`.
     """
-    experiment = preset(simulator, memory, AGENT, scale="medium")
-    simulator_params, agent = experiment.simulator, replace(experiment.agent, noise_scale=1.0)
+    if simulator not in LEARNABLE:
+        raise ValueError(f"simulator must be one of {', '.join(LEARNABLE)}, got {simulator!r}")
+    experiment = preset(simulator, memory, agent or AGENT, scale="medium", cure=cure)
+    simulator_params = experiment.simulator
+    knobs: dict[str, Any] = {"noise_scale": 1.0}
     changes: dict[str, Any] = {"updates_per_step": 1.0, "capacity": 100_000}
     match simulator:
         case "interest-evolution":
             goal = objective or "quality"
             simulator_params = replace(simulator_params, reward=goal)
-            agent = replace(agent, tau=0.02)
+            knobs |= {"tau": 0.02}
             changes |= {"horizon": "session", "sessions": 3_000 if goal == "watch time" else 500}
         case "long-term-satisfaction":
             simulator_params = type(simulator_params).informative()
-            agent = replace(agent, tau=0.02)
+            knobs |= {"tau": 0.02}
             changes |= {"horizon": "session", "sessions": 500}
-        case "recogym":
+        case _:
             goal = objective or "expected click"
             simulator_params = replace(
                 simulator_params, observation="log_counts", reward=goal, reward_scale=50.0
             )
-            agent = replace(agent, discount=0.0)
+            knobs |= {"discount": 0.0}
             changes["sessions"] = 20_000 if goal == "click" else 300
-        case _:
-            raise ValueError(
-                "simulator must be interest-evolution, long-term-satisfaction or recogym, "
-                f"got {simulator!r}"
-            )
-    memory_params = _with(experiment.memory, {"store": "fifo"})
-    experiment = replace(experiment, simulator=simulator_params, agent=agent, memory=memory_params)
+    experiment = replace(
+        experiment,
+        simulator=simulator_params,
+        agent=_with(experiment.agent, knobs),
+        memory=_with(experiment.memory, {"store": "fifo"}),
+    )
     return lasting(replace(experiment, **changes), changes["sessions"])
 
 
