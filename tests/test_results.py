@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lser.experiments import records
 from lser.experiments.studies.platforms import REWARD, scale_of
 
 BUILD = Path(__file__).resolve().parents[1] / "results" / "build.py"
@@ -374,3 +375,8 @@ def test_the_bandits_of_the_quality_scale_are_those_that_ran(build, metric, key)
     for arm, name in (("ridge", "linear bandit"), ("ridge-thompson", "linear bandit, Thompson")):
         scores = drifting._final(arm, key).values()
         assert known[name] == pytest.approx(sum(scores) / len(scores), abs=0.006)
+
+
+def test_no_page_reads_what_the_plan_keeps_unread():
+    unread = BUILD.parent / "unread"
+    assert not list(unread.rglob(records.PACKED))

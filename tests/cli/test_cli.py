@@ -54,7 +54,10 @@ def test_without_a_command_the_overview_is_shown(capsys):
         (["trian"], "unknown command 'trian'; did you mean train"),
         (["train", "virtual-tabao"], "did you mean virtual-taobao"),
         (["train", "bazaar", "pre"], "unknown memory 'pre'; did you mean per"),
-        (["train", "--scale", "huge"], "--scale must be one of quick, medium, paper, learnable, got 'huge'"),
+        (
+            ["train", "--scale", "huge"],
+            "--scale must be one of quick, medium, paper, learnable, got 'huge'",
+        ),
         (["study", "epsilonn"], "unknown study 'epsilonn'; did you mean epsilon"),
         (["train", "--capacity", "99999999999999"], "GiB"),
         (["resume", "nowhere"], "is no record"),
