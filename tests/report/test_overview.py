@@ -144,6 +144,34 @@ def test_a_claim_needs_an_interval_to_hold_or_to_fail() -> None:
     assert claims(runs)["LSER ends above every other memory on VirtualTaobao"] == "open"
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"), [(6, 0, "holds"), (2, 0, "open"), (0, 6, "does not hold")]
+)
+def test_falls_are_counted_against_those_of_uniform(ours: int, theirs: int, said: str) -> None:
+    runs = []
+    for name, falls in (("lser", ours), ("uniform", theirs)):
+        for seed in range(6):
+            one = run(name, seed, 0.9)
+            one.curve[-2]["metric"] = one.curve[-1]["metric"] = 0.9
+            if seed < falls:
+                one.curve[-1]["metric"] = one.final["metric"] = 0.2
+            runs.append(one)
+    assert claims(runs)["After its peak LSER fluctuates"] == said
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(0.5, "holds"), (1.0, "open"), (2.0, "does not hold")]
+)
+def test_the_cost_is_compared_over_platforms(factor: float, said: str) -> None:
+    runs = []
+    for place, platform in enumerate(("virtual-taobao", "recogym", "interest-evolution")):
+        for name, cost in (("lser", factor), ("per", 1.1), ("uniform", 1.0 + 0.1 * (place - 1))):
+            one = synthetic.record("running-time", name, 0, level=0.5, simulator={"name": platform})
+            one.final["times"]["replay"] = cost * one.final["updates"]
+            runs.append(one)
+    assert claims(runs)["LSER costs less time than the other memories"] == said
+
+
 def test_an_intervention_is_judged_by_the_runs_it_touched() -> None:
     runs = []
     for seed in range(6):

@@ -36,13 +36,18 @@ def falls(found: Sequence[StudyFindings]) -> str:
     return "".join(f"; new seeds, {n:,}: {', '.join(counts)}" for n, counts in told if counts)
 
 
-def fallen(one: Finding) -> list[str]:
-    """How many runs of LSER and uniform fell in a panel."""
-    return [
-        f"{name_of(m.arm.name)} {round(m.fallen.estimate * len(m.arm.runs))} of {len(m.arm.runs)}"
+def fell(one: Finding) -> dict[str, tuple[int, int]]:
+    """How many runs of LSER and of uniform fell in a panel, of how many."""
+    return {
+        m.arm.name: (round(m.fallen.estimate * len(m.arm.runs)), len(m.arm.runs))
         for m in one.measures
         if m.fallen and m.arm.name in ("lser", "uniform")
-    ]
+    }
+
+
+def fallen(one: Finding) -> list[str]:
+    """The same in words."""
+    return [f"{name_of(arm)} {few} of {runs}" for arm, (few, runs) in fell(one).items()]
 
 
 def stops(found: Sequence[StudyFindings]) -> str:

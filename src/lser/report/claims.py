@@ -5,6 +5,7 @@ A claim whose study was not run is not listed.
 """
 
 from collections.abc import Callable, Sequence
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from lser.report.findings import LEVEL, Finding, StudyFindings, Versus, between
 from lser.report.overview import pooled
 from lser.report.panels import Arm, columns
 from lser.report.sentences import compare, nothing_learned
-from lser.report.stats import Interval, holm, mean_t
-from lser.report.style import count, interval, listing, name_of, percent
+from lser.report.stats import Interval, exact_p, holm, mean_t, paired_p
+from lser.report.style import count, interval, listing, name_of, number, percent
 from lser.report.table import Table
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "open"
@@ -163,18 +164,28 @@ def _cheap(found: Sequence[StudyFindings]) -> Answer | None:
     ]
     if not panels:
         return None
-    least = 0
-    for one in panels:
-        cost = {n: m["replay"] / m["updates"] for n, m in one.times.items() if m["updates"]}
-        paper = {name: seconds for name, seconds in cost.items() if name in ("lser", *_OTHERS)}
-        least += min(paper, key=paper.__getitem__) == "lser"
+    costs = [
+        {name: log(m["replay"] / m["updates"]) for name, m in one.times.items() if m["updates"]}
+        for one in panels
+    ]
+    others = [name for name in _OTHERS if any(name in cost for cost in costs)]
+    gaps = [[cost["lser"] - cost[name] for cost in costs if name in cost] for name in others]
+    ratios = {name: mean_t(gap) for name, gap in zip(others, gaps, strict=True)}
+    closest = max(ratios, key=lambda name: ratios[name].estimate)
+    least = sum(min(cost[n] for n in ("lser", *others) if n in cost) == cost["lser"]
+                for cost in costs)  # fmt: skip
+    corrected = holm([paired_p(gap) for gap in gaps])
+    readings = ["open" if not p <= LEVEL else "below" if ratios[name].estimate > 0 else "above"
+                for name, p in zip(others, corrected, strict=True)]  # fmt: skip
     runs = max(len(arm.runs) for one in panels for arm in one.panel.arms)
     learning = float(np.mean([m["learn"] / m["wall"] for p in panels for m in p.times.values()]))
     words = (
         f"least time per update in replay on {least} of {count(len(panels), 'platform')}, "
-        f"{count(runs, 'run')} each; learning is {percent(learning)} of a run's wall time"
+        f"{count(runs, 'run')} each; over platforms "
+        f"{interval(Interval(*map(exp, ratios[closest])))} times that of {name_of(closest)}, the "
+        f"next; learning is {percent(learning)} of a run's wall time"
     )
-    return Answer(HOLDS if least == len(panels) else OPEN, words)
+    return Answer(_settle(readings), words)
 
 
 def _sampling_matters(found: Sequence[StudyFindings]) -> Answer | None:
@@ -263,16 +274,20 @@ def _fluctuates(found: Sequence[StudyFindings]) -> Answer | None:
     if not panels:
         return None
     longest = max(one.panel.sessions for one in panels)
-    told, fell = [], 0.0
+    told, counts = [], np.zeros((2, 2), np.int64)  # of LSER and uniform: fell, stayed
     for one in (one for one in panels if one.panel.sessions == longest):
-        counts = {m.arm.name: m.fallen for m in one.measures if m.fallen is not None}
-        if "lser" in counts:
-            fell += counts["lser"].estimate
+        fell = again.fell(one)
+        if {"lser", "uniform"} <= fell.keys():
+            counts += [[few, runs - few] for few, runs in (fell["lser"], fell["uniform"])]
             told.append(f"{_length(one)}: {', '.join(again.fallen(one))}")
     if not told:
         return None
+    p = exact_p(counts.tolist())
+    more = counts[0, 0] * counts[1].sum() > counts[1, 0] * counts[0].sum()
     text = f"runs that end more than a tenth below their best, {'; '.join(told)}"
-    return Answer(HOLDS if fell > 0 else OPEN, text + again.falls(found))
+    text += f" (together Fisher's exact p {'< 0.001' if p < 0.001 else f'= {number(p)}'})"
+    verdict = OPEN if p > LEVEL else HOLDS if more else FAILS
+    return Answer(verdict, text + again.falls(found))
 
 
 def _on_virtual_taobao(found: Sequence[StudyFindings]) -> list[Finding]:

@@ -141,6 +141,13 @@ def welch(scores: ArrayLike, reference: ArrayLike, *, confidence: float = CONFID
     return Interval(estimate, float(estimate - half), float(estimate + half))
 
 
+def exact_p(counts: Sequence[Sequence[int]]) -> float:
+    """Fisher's exact two-sided p-value that two groups have one share; [[yes, no], [yes, no]]."""
+    from scipy.stats import fisher_exact
+
+    return float(fisher_exact(counts)[1])
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p-values for a family of tests; NaN stays NaN and is no test."""
     known = sorted((p, position) for position, p in enumerate(p_values) if p == p)
