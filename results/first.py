@@ -12,6 +12,7 @@ import length
 import like_with_like
 import offers
 import regions
+import regions_large
 import rows
 import taobao_tuning
 import tuned_alike
@@ -49,7 +50,7 @@ ANSWER = (
     "As printed, LSER leads early on VirtualTaobao and falls later; with a cure (lser-steady) it "
     "ends above uniform replay at the paper's length. With every memory tuned alike it does not "
     "win, in two settings it does harm, and what locality itself adds is seen on our own simulator "
-    "alone."
+    "alone, with small batches."
 )
 
 
@@ -63,6 +64,7 @@ def answer() -> str:
         "with a cure": cure.primary().low > 0.5,
         "tuned alike": taobao_tuning.below("uniform") and tuned_alike.below("uniform"),
         "locality": regions.holds(),
+        "small batches": regions_large.HELD.rule(regions_large.by_discount()[0]) == "costs",
     }
     if missing := [part for part, there in carried.items() if not there]:
         raise ValueError(f"the records no longer carry the answer: {listing(missing)}")
