@@ -124,8 +124,8 @@ def _local() -> str:
         f"of .99: LSER minus the same buckets filled at random is {signed(far)} of the possible. "
         f"With batches of 128 one bucket for everybody is better than LSER ({signed(large)}), "
         f"with the cure for all it {cured}, and a discount of 0 brings more than any memory "
-        f"({ours[0]} becomes {ours[1]}). The lead is as large where one page suits everybody ({signed(alike)}): what "
-        "is alike there need not be users' tastes. On VirtualTaobao LSER minus one bucket for "
+        f"({ours[0]} becomes {ours[1]}). The lead is as large where one page suits everybody "
+        f"({signed(alike)}): what is alike there need not be users' tastes. On VirtualTaobao LSER minus one bucket for "
         f"everybody is {signed(taobao.difference)} of CTR."
     )
 
