@@ -125,8 +125,8 @@ def _local() -> str:
         f"With batches of 128 one bucket for everybody is better than LSER ({signed(large)}), "
         f"with the cure for all it {cured}, and a discount of 0 brings more than any memory "
         f"({ours[0]} becomes {ours[1]}). The lead is as large where one page suits everybody "
-        f"({signed(alike)}): what is alike there need not be users' tastes. On VirtualTaobao LSER minus one bucket for "
-        f"everybody is {signed(taobao.difference)} of CTR."
+        f"({signed(alike)}): what is alike there need not be users' tastes. On VirtualTaobao LSER "
+        f"minus one bucket for everybody is {signed(taobao.difference)} of CTR."
     )
 
 
