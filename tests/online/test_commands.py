@@ -8,7 +8,7 @@ import pytest
 from drill.service import free_port, write_items
 from shops import Shoppers, catalogue, quick, visit
 
-from lser.cli import main
+from lser.cli import inspect, main
 from lser.online import Recommender
 from lser.online.past import read_past
 
@@ -158,3 +158,22 @@ def test_what_a_database_cannot_do_is_said(arguments, message, capsys, tmp_path,
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_shops_log_can_be_inspected(store, hands, capsys):
+    """Users by whose features clicks go, on any store: codes explain what they clicked."""
+    vectors = catalogue()
+    shoppers = Shoppers(vectors)
+    with Recommender(vectors, store, features=2, settings=quick(), learner="off") as recommender:
+        with pytest.raises(ValueError, match="no closed pages yet"):
+            inspect.read(store.address)
+        clicks = visit(recommender, shoppers, 400)
+        hands.turn(10)
+        visit(recommender, shoppers, 1, start=400)  # time passes with events
+        log = inspect.read(store.address)
+    assert log.reward.tolist() == clicks
+    assert log.observation[:40, :2] == pytest.approx(shoppers.features, abs=1e-6)
+    assert main(["inspect", store.address, "--bits", "2", "4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["transitions"] == 400
+    assert found["advice"]["pays"]

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections import deque
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -32,7 +33,7 @@ def inspect(argv: list[str]) -> int:
 
 
 def _inspect(
-    log: Annotated[Path, tyro.conf.Positional],
+    log: Annotated[str, tyro.conf.Positional],
     /,
     bits: tuple[int, ...] = (4, 6, 8, 10, 12, 14),
     rows: int = 50_000,
@@ -41,13 +42,14 @@ def _inspect(
     """What the code of an observation explains of the reward and of rewarded actions.
 
     Shares of variance, out of sample, beside codes given to somebody else; and advice on bits,
-    features and batch. LOG is a memory that `save` wrote, the folder of a run with a checkpoint,
-    an .npz with observation, action and reward, or a .csv with columns o*, a* and reward.
+    features and batch. LOG is a memory that `save` wrote, the folder of a run with a checkpoint or
+    of a shop of `lser serve` (or its database: an action is the mean of the clicked items), an .npz
+    with observation, action and reward, or a .csv with columns o*, a* and reward.
 
     example: lser inspect memory.lser
 
     Args:
-        log: Memory, run, .npz or .csv.
+        log: Memory, run, shop, .npz or .csv.
         bits: Numbers of bits to try.
         rows: The newest so many transitions are looked at.
         json_output: Print JSON.
@@ -55,8 +57,7 @@ def _inspect(
     from lser.replay.inspect import advise, explained
 
     check_count("--rows", rows)
-    found = read(log)
-    found = Log(*(part[-rows:] for part in found))
+    found = read(log, rows)
     lines = explained(*found, bits=bits)
     advice = advise(lines, len(found.reward))
     if json_output:
@@ -82,8 +83,45 @@ def _inspect(
     return 0
 
 
-def read(path: Path) -> Log:
-    """The transitions of a log, oldest first; ValueError where it holds none."""
+def read(log: str | Path, rows: int = 50_000) -> Log:
+    """The newest transitions of a log, oldest first; ValueError where it holds none."""
+    found = _from_shop(log, rows) if _is_shop(log) else _from_file(Path(log))
+    return Log(*(part[-rows:] for part in found))
+
+
+def _is_shop(log: str | Path) -> bool:
+    from lser.online.store import is_database, open_store
+
+    return is_database(log) or (Path(log).is_dir() and open_store(log).exists())
+
+
+def _from_shop(log: str | Path, rows: int) -> Log:
+    """Pages that were served: what was known of a visitor, the items clicked, how many.
+
+    Where nobody clicked the action is the mean of what was shown; it weighs nothing.
+    """
+    from lser.online.seen import pages
+    from lser.online.store import open_store
+
+    store = open_store(log)
+    reader = store.reader()
+    kept: deque[tuple[Float32, Float32, float]] = deque(maxlen=rows)
+    try:
+        for page, vectors in pages(reader):
+            if len(vectors):
+                chosen = page.clicked if page.clicked.any() else None
+                mean = np.average(vectors, axis=0, weights=chosen)
+                kept.append((page.observation, mean.astype(np.float32), page.reward))
+    finally:
+        reader.close()
+        store.close()
+    if not kept:
+        raise ValueError(f"{store.name} has no closed pages yet: there is nothing to look at")
+    observation, action, reward = zip(*kept, strict=True)
+    return Log(np.stack(observation), np.stack(action), np.asarray(reward, np.float32))
+
+
+def _from_file(path: Path) -> Log:
     if path.is_dir():
         return _from_run(path)
     if path.suffix == ".npz":

@@ -7,7 +7,8 @@ import numpy as np
 
 from lser.agents import DDPG
 from lser.online.items import Items
-from lser.online.learners import Seen, memory_for
+from lser.online.learners import memory_for
+from lser.online.seen import Seen
 from lser.online.settings import Settings
 from lser.replay import State
 

@@ -1,17 +1,18 @@
 """What learns: one object per arm, fed with closed pages in the order of the log."""
 
 import json
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from lser.online.bandit import Bandit
 from lser.online.items import Items
 from lser.online.policies import popularity
+from lser.online.seen import Seen
 from lser.online.settings import Settings
 from lser.online.tower import Tower, sigmoid
 from lser.replay import LocalityReplay, Replay, State, UniformReplay
-from lser.types import Float32, Int64
+from lser.types import Float32
 
 GREEDY = (
     0.1  # share of a batch that is the best of the visitor's bucket; more cost clicks on Bazaar
@@ -19,18 +20,6 @@ GREEDY = (
 NEWEST = 8  # places of a batch for the newest pages
 # memories are fastest with arrays as they keep them
 _TRUE, _FALSE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
-
-
-class Seen(NamedTuple):
-    """A page whose window is over."""
-
-    at: float
-    session: str
-    observation: Float32  # (O,)
-    direction: Float32 | None  # (d,)
-    rows: Int64  # (k,) of the items shown
-    clicked: Float32  # (k,)
-    reward: float
 
 
 class Learner(Protocol):

@@ -14,14 +14,15 @@ import numpy as np
 import orjson
 
 from lser.online.covisits import Covisits
-from lser.online.items import Items, unpacked
+from lser.online.items import Items
 from lser.online.joins import Decision, Joins
-from lser.online.learners import Learner, Seen, learner_for
+from lser.online.learners import Learner, learner_for
 from lser.online.log import Event, Reader
 from lser.online.nearest import Nearest
 from lser.online.observation import Layout
 from lser.online.outbox import Outbox
 from lser.online.policies import Policy, load_policy, policy_of, save_policy
+from lser.online.seen import Seen, closed, recalled
 from lser.online.settings import LEARNED, Settings
 from lser.online.shadow import inspect
 from lser.online.store import Shelf
@@ -124,17 +125,7 @@ class Learning:
 
     def _learn(self, decision: Decision) -> None:
         """One closed page to every learner that may see it."""
-        body, row = decision.body, self.items.row
-        kept = [item for item in body["items"] if item in row]
-        page = Seen(
-            decision.at,
-            decision.session,
-            unpacked(body["observation"]),
-            None if body["direction"] is None else unpacked(body["direction"]),
-            np.array([row[item] for item in kept], np.int64),
-            np.array([item in decision.clicked for item in kept], np.float32),
-            decision.reward,
-        )
+        page = closed(decision, self.items)
         names = set(self.learners)
         if self.settings.learn_from == "own":
             names = {decision.arm, self.settings.cold} if decision.cold else {decision.arm}
@@ -143,19 +134,7 @@ class Learning:
     def _recall(self, body: dict[str, Any]) -> None:
         """Pages of the past, imported: every learner sees them."""
         for page in body["pages"]:
-            kept = [place for place, item in enumerate(page["items"]) if item in self.items.row]
-            rows = [self.items.row[page["items"][place]] for place in kept]
-            clicked = np.array([page["clicked"][place] for place in kept], np.float32)
-            seen = Seen(
-                page["at"],
-                page["session"],
-                unpacked(page["observation"]),
-                None,
-                np.array(rows, np.int64),
-                clicked,
-                float(clicked.sum()),
-            )
-            self._teach(seen, page["user"], set(self.learners))
+            self._teach(recalled(page, self.items), page["user"], set(self.learners))
 
     def _teach(self, page: Seen, visitor: str, names: set[str]) -> None:
         self.pages += 1
