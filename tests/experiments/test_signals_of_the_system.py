@@ -25,6 +25,14 @@ def tiny(**changes):
     return replace(small("uniform"), label="tiny", **{**TINY, **changes})
 
 
+@pytest.fixture(autouse=True)
+def hung_up():
+    """As in a terminal, also where nohup started the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", STOPS)
 def test_one_signal_asks_and_only_a_second_ctrl_c_does_not_wait(number):
     before = signal.getsignal(number)
