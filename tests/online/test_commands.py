@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import numpy as np
 import pytest
@@ -122,6 +123,22 @@ def test_wrong_arguments_are_refused(arguments, message, capsys, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["garbage", "empty", "pipe"])
+@pytest.mark.parametrize("command", [["inspect"], ["evaluate", "--log"], ["serve"], ["backup"]])
+def test_what_is_no_log_is_refused_by_its_name_at_once(command, kind, tmp_path, capsys):
+    log = tmp_path / "shop" / "log.db"
+    log.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(log)
+    else:
+        log.write_bytes(b"no database " * 400 if kind == "garbage" else b"")
+    more = [str(tmp_path / "copy")] if command == ["backup"] else []
+    assert main([*command, str(log.parent), *more]) == 2
+    said = capsys.readouterr().err
+    assert str(log) in said
+    assert "no plain file" in said if kind == "pipe" else "cannot be read as a log" in said
 
 
 def test_a_new_shop_without_items_is_refused(tmp_path, capfd):

@@ -169,3 +169,16 @@ def test_a_group_of_new_and_repeated_ids_keeps_its_order(log, tmp_path, more):
 
 def test_no_entries_are_an_empty_answer(log):
     assert log.append() == []
+
+
+@pytest.mark.parametrize("name", ["a?mode=rwc", "b#c", "d%20e"])
+def test_a_folder_may_have_any_name(name, tmp_path):
+    log = SqliteLog(tmp_path / name)
+    try:
+        log.append(Entry("settings", "1", b"{}"))
+        reader = SqliteReader(tmp_path / name)
+        assert reader.head() == 1
+        reader.close()
+    finally:
+        log.close()
+    assert [path.name for path in tmp_path.iterdir()] == [name]

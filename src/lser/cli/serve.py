@@ -115,6 +115,8 @@ def _serve(
     }  # fmt: skip
     settings = {name: value for name, value in values.items() if value is not None}
     Settings(**settings)  # what is wrong is said here, before any process is started
+    if shop is not None and store.exists():
+        store.reader().close()
     options = Options(
         shop=store.address,
         items=items,

@@ -19,9 +19,17 @@ class SqliteReader(EventReader):
         path = Path(folder) / FILE
         if not path.exists():
             raise FileNotFoundError(f"{folder} holds no log")
+        if not path.is_file():  # not opened: to close it would let go of the writer's locks
+            raise ValueError(f"{path} is no plain file")
+        address = f"{path.absolute().as_uri()}?mode=ro"  # quoted: a folder may be called "a?b"
         self._connection = sqlite3.connect(
-            f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+            address, uri=True, isolation_level=None, check_same_thread=False
         )
+        try:
+            self._connection.execute("select 1 from event limit 1")
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            raise ValueError(f"{path} cannot be read as a log: {error}") from None
         self._lock = threading.Lock()
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
