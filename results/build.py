@@ -31,7 +31,7 @@ import regions_cured
 import regions_large
 import taobao_tuning
 import tuned_alike
-from committed import RESULTS, SEED, findings, found, panel_of
+from committed import RESULTS, SEED, findings, found, packed, panel_of
 from first import answer, first_screen, history, notes
 from front import headline
 from sections import outcomes as of_sections
@@ -39,7 +39,6 @@ from sections import sections
 from speed import short_speed, speed
 from words import words
 
-from lser.experiments import records
 from lser.report import build_report
 from lser.report.findings import Finding
 from lser.report.stats import Interval, mean_t
@@ -109,7 +108,7 @@ def tables() -> str:
 def machines() -> str:
     """On what, and with which versions, the runs were made."""
     runs: Counter[tuple[str, ...]] = Counter()
-    for record in records.find(RESULTS):
+    for record in packed():
         machine, versions = record.meta["machine"], record.meta["versions"]
         names = ("python", "torch", "numpy", "numba", "gymnasium")
         where = f"{machine['processor']}, {machine['cores']} cores"
@@ -168,7 +167,7 @@ def contrast() -> str:
 
 def tuning() -> str:
     """Final scores by the scale of the noise, for every memory, on the seeds of `tuning`."""
-    runs = [record for record in records.find(RESULTS) if record.study == "tuning"]
+    runs = [record for record in packed() if record.study == "tuning"]
     cells: dict[tuple[str, str], dict[float, list[float]]] = {}
     for run in runs:
         noises = cells.setdefault((run.simulator, run.memory), {})
