@@ -170,6 +170,9 @@ def test_the_cost_is_compared_over_platforms(factor: float, said: str) -> None:
             one.final["times"]["replay"] = cost * one.final["updates"]
             runs.append(one)
     assert claims(runs)["LSER costs less time than the other memories"] == said
+    for one in runs:  # clocks too coarse, or nobody else of the paper: there is nothing to compare
+        one.final["times"]["replay"] *= one.memory == "lser"
+    assert claims_table(find_out(studies(runs))) is None
 
 
 def test_an_intervention_is_judged_by_the_runs_it_touched() -> None:

@@ -162,30 +162,32 @@ def _cheap(found: Sequence[StudyFindings]) -> Answer | None:
         for one in study.panels
         if "lser" in one.times and len(one.times) > 2
     ]
-    if not panels:
+    costs = [cost for one in panels if "lser" in (cost := _costs(one)) and len(cost) > 1]
+    if not costs:
         return None
-    costs = [
-        {name: log(m["replay"] / m["updates"]) for name, m in one.times.items() if m["updates"]}
-        for one in panels
-    ]
     others = [name for name in _OTHERS if any(name in cost for cost in costs)]
     gaps = [[cost["lser"] - cost[name] for cost in costs if name in cost] for name in others]
     ratios = {name: mean_t(gap) for name, gap in zip(others, gaps, strict=True)}
     closest = max(ratios, key=lambda name: ratios[name].estimate)
-    least = sum(min(cost[n] for n in ("lser", *others) if n in cost) == cost["lser"]
-                for cost in costs)  # fmt: skip
+    least = sum(min(cost, key=cost.__getitem__) == "lser" for cost in costs)
     corrected = holm([paired_p(gap) for gap in gaps])
-    readings = ["open" if not p <= LEVEL else "below" if ratios[name].estimate > 0 else "above"
-                for name, p in zip(others, corrected, strict=True)]  # fmt: skip
+    sides = ["below" if ratios[name].estimate > 0 else "above" for name in others]
+    readings = [side if p <= LEVEL else "open" for side, p in zip(sides, corrected, strict=True)]
     runs = max(len(arm.runs) for one in panels for arm in one.panel.arms)
     learning = float(np.mean([m["learn"] / m["wall"] for p in panels for m in p.times.values()]))
     words = (
-        f"least time per update in replay on {least} of {count(len(panels), 'platform')}, "
+        f"least time per update in replay on {least} of {count(len(costs), 'platform')}, "
         f"{count(runs, 'run')} each; over platforms "
         f"{interval(Interval(*map(exp, ratios[closest])))} times that of {name_of(closest)}, the "
         f"next; learning is {percent(learning)} of a run's wall time"
     )
     return Answer(_settle(readings), words)
+
+
+def _costs(one: Finding) -> dict[str, float]:
+    """The logarithm of replay's seconds per update, of LSER and the paper's other memories."""
+    seconds = {n: m["replay"] / m["updates"] for n, m in one.times.items() if m["updates"]}
+    return {n: log(s) for n, s in seconds.items() if n in ("lser", *_OTHERS) and s > 0}
 
 
 def _sampling_matters(found: Sequence[StudyFindings]) -> Answer | None:
