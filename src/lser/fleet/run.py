@@ -51,8 +51,10 @@ class Fleet:
         self._checkpoint_seconds = checkpoint_seconds
         self._asked = sum(from_json(dict(job.experiment)).sessions for job in jobs)
         musters = mustered(jobs, workers, apart=apart, split=split)
-        self.squads = [Squad(some, device, name) for some in musters]
+        self.squads: list[Squad] = []
         try:
+            for some in musters:
+                self.squads.append(Squad(some, device, name))
             self._take_seats()
         except BaseException:
             for squad in self.squads:
