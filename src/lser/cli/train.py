@@ -210,7 +210,7 @@ def _start(names: list[str], argv: list[str]) -> tuple[Experiment, list[str]]:
     at = argv.index("--scale")
     value, rest = argv[at + 1] if at + 1 < len(argv) else "", argv[:at] + argv[at + 2 :]
     if value == "learnable":
-        return learnable(*(names or ["bazaar"])), rest
+        return learnable(*(names or ["bazaar"])), rest  # which refuses what it has none for
     for scale in SCALES:
         if value == scale:
             return preset(*names, scale=scale), rest

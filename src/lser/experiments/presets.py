@@ -119,7 +119,7 @@ LEARNABLE = ("interest-evolution", "long-term-satisfaction", "recogym")
 
 def learnable(
     simulator: str,
-    memory: str = "uniform",
+    memory: str = "lser-steady",
     agent: str = "",
     *,
     objective: str = "",
@@ -148,7 +148,7 @@ def learnable(
             simulator_params = type(simulator_params).informative()
             knobs |= {"tau": 0.02}
             changes |= {"horizon": "session", "sessions": 500}
-        case _:
+        case "recogym":
             goal = objective or "expected click"
             simulator_params = replace(
                 simulator_params, observation="log_counts", reward=goal, reward_scale=50.0

@@ -120,7 +120,7 @@ def delayed(scale: Scale) -> Iterator[Experiment]:
         yield _cell(_short(learnable("long-term-satisfaction", memory), scale), "delayed", memory)
     by_return = _with_memory(learnable("long-term-satisfaction", "lser"), order="return")
     yield _cell(_short(by_return, scale), "delayed", "lser by return")
-    plain = _short(learnable("long-term-satisfaction"), scale)
+    plain = _short(learnable("long-term-satisfaction", "uniform"), scale)
     yield _cell(_with_agent(plain, discount=0.0), "delayed", "neural-bandit")
     for bandit in ("ridge", "ridge-thompson"):
         yield _cell(replace(plain, agent=AGENTS[bandit].params()), "delayed", bandit)
@@ -146,7 +146,7 @@ def offers(scale: Scale) -> Iterator[Experiment]:
                 run = learnable("recogym", memory)
                 yield _cell(_in_world(_short(run, scale), seed, flips), "offers", memory)
             for bandit in ("ridge", "ridge-thompson"):
-                run = replace(learnable("recogym"), agent=AGENTS[bandit].params())
+                run = replace(learnable("recogym", "uniform"), agent=AGENTS[bandit].params())
                 yield _cell(_in_world(_short(run, scale), seed, flips), "offers", bandit)
 
 
