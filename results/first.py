@@ -50,7 +50,7 @@ ANSWER = (
     "As printed, LSER leads early on VirtualTaobao and falls later; with a cure (lser-steady) it "
     "ends above uniform replay at the paper's length. With every memory tuned alike it does not "
     "win, in two settings it does harm, and what locality itself adds is seen on our own simulator "
-    "alone, with small batches."
+    "alone, where it beats one bucket for everybody with small batches only."
 )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import regions
+import regions_large
 import taobao_tuning
 import tuned_alike
 from delayed import Gap, verdict
@@ -65,6 +66,7 @@ def planned(known: Mapping[str, float]) -> list[Planned]:
     gaps, adjusted, _ = regions.pays()
     arms = (regions.OURS, *regions.CONTROLS)
     far = {arm: regions.level(regions.LONG_SIGHTED, arm) for arm in arms}
+    large = {arm: regions_large.HELD.level(regions_large.FAR, arm) for arm in arms}
     tuned = {memory: tuned_alike.mean(memory).estimate for memory in tuned_alike.memories()}
     return [
         Planned(
@@ -74,10 +76,16 @@ def planned(known: Mapping[str, float]) -> list[Planned]:
             taobao_tuning.leads()["uniform"],
         ),
         Planned(
-            "Bazaar, discount .99, mean of 6 settings",
+            "Bazaar, discount .99, batches of 32, mean of 6 settings",
             BAZAAR,
             {**far, BANDIT: regions.bandit(regions.LONG_SIGHTED)},
             (gaps["uniform"], adjusted["uniform"]),
+        ),
+        Planned(
+            "Bazaar, discount .99, batches of 128, mean of 6 settings",
+            BAZAAR,
+            {**large, BANDIT: regions.bandit(regions_large.FAR)},
+            regions_large.by_discount()[0]["uniform"],
         ),
         Planned(
             "Bazaar, each tuned by the same grid",
