@@ -33,7 +33,7 @@ def inspect(argv: list[str]) -> int:
 
 
 def _inspect(
-    log: Annotated[str, tyro.conf.Positional],
+    log: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="LOG")],
     /,
     bits: tuple[int, ...] = (4, 6, 8, 10, 12, 14),
     rows: int = 50_000,

@@ -27,14 +27,16 @@ from lser.experiments.study import job_for
 
 USAGE = """Run one experiment and keep its record.
 
-lser train [SIMULATOR] [MEMORY] [AGENT] [--scale quick|medium|paper|learnable] [OPTIONS]
+lser train [SIMULATOR] [MEMORY] [AGENT] [--scale SCALE] [OPTIONS]
+
 lser train --from RECORD [OPTIONS]
 
 The names choose what the options below belong to; see lser simulators, lser memories and
 lser agents. Default: bazaar, lser-steady, and the agent that learns most there, click-model on
 bazaar and ddpg elsewhere. A memory may be module:Class of your own, a simulator any
-Gymnasium id. --scale sets the preset they start from (default: quick; learnable: settings under
-which agents learn interest-evolution, long-term-satisfaction and recogym in minutes); --from starts
+Gymnasium id. --scale sets the preset they start from: quick (the default), medium, paper, or
+learnable, settings under which agents learn interest-evolution, long-term-satisfaction and recogym
+in minutes; --from starts
 from the experiment of a record instead. Progress and scores go to stderr; stdout carries the path
 of the record.
 
