@@ -17,6 +17,7 @@ _PART_COLOURS = {
     "env": "#0072b2", "replay": "#d55e00", "learn": "#009e73", "evaluate": "#cc79a7",
     "rest": "#9a9a9a",
 }  # fmt: skip
+LEGEND, HANDLE = 76, 6  # letters that a legend has room for, and that a line of it takes
 
 
 def curves(found: Finding) -> Draw:
@@ -49,7 +50,7 @@ def curves(found: Finding) -> Draw:
         axes.set_ylabel(_shown(panel.metric))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.locator_params(axis="x", nbins=6)
-        columns = 3 if len(panel.arms) > 4 else max(1, len(panel.arms))
+        columns = legend_columns([_shown(arm.name) for arm in panel.arms])
         figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5)
 
     return draw
@@ -204,7 +205,8 @@ def _shares(axes: Any, panel: Panel, *, across: bool = False) -> None:
     if scale is None or scale.best.score == scale.random.score:
         return
     add, side = (axes.secondary_xaxis, "top") if across else (axes.secondary_yaxis, "right")
-    second = add(side, functions=(np.vectorize(scale.share), np.vectorize(scale.score)))
+    share, score = (np.vectorize(of, otypes=[np.float64]) for of in (scale.share, scale.score))
+    second = add(side, functions=(share, score))
     (second.set_xlabel if across else second.set_ylabel)("share of the possible", fontsize=8)
     second.tick_params(labelsize=7.5, length=2)
     second.spines[side].set_visible(False)
@@ -216,7 +218,17 @@ def _shown(name: str) -> str:
 
 
 def _looks(panel: Panel) -> list[tuple[Arm, Look]]:
-    return [(arm, look(arm.name, arm.memory, i)) for i, arm in enumerate(panel.arms)]
+    memories = [arm.memory for arm in panel.arms]
+    # arms that only share a memory, such as bandits beside uniform replay, are told apart
+    known = [memory if memories.count(memory) == 1 else "" for memory in memories]
+    return [(arm, look(arm.name, known[i], i)) for i, arm in enumerate(panel.arms)]
+
+
+def legend_columns(names: Sequence[str]) -> int:
+    """As many as fit beside each other under a figure; three at most where there are many."""
+    longest = max(map(len, names), default=0)
+    most = 3 if len(names) > 4 else len(names)
+    return max(1, min(most, LEGEND // (longest + HANDLE)))
 
 
 def _rows(axes: Any, names: list[str]) -> None:
