@@ -11,6 +11,7 @@ from lser.experiments.studies import plan
 
 RERUN, NOISE = ("lser", "uniform"), 0.1  # the runs of C that J makes again
 BESIDE = ("reward-top", "per", "der", "aer", "ser", "her")  # of S
+LATER = ("reward-top", "aer", "ser", "her")  # of these Z has ten more seeds
 FLEET, CPU = "another fleet", "a CPU"  # where
 
 
@@ -22,6 +23,16 @@ class Study(NamedTuple):
     seeds: int
     fewer: Mapping[str, int] = {}
     """Arms that have fewer seeds, and those that have none."""
+    only: Sequence[str] = ()
+    """The arms, if not all."""
+    after: Mapping[str, int] = {}
+    """How many seeds of an arm another letter had."""
+
+    def has(self, one: Experiment, first: int) -> bool:
+        """Whether it has this run of the study, whose seeds go from `first` on."""
+        place = one.seed - first
+        given = self.after.get(one.label, 0), self.fewer.get(one.label, self.seeds)
+        return (not self.only or one.label in self.only) and given[0] <= place < given[1]
 
 
 STUDIES = {
@@ -32,6 +43,10 @@ STUDIES = {
     "h": Study("options", "paper", 10),
     "k": Study("cure", "paper", 20),
     "s": Study("length", "paper", 20, dict.fromkeys(BESIDE, 10) | {"shuffled-code": 0}),
+    "y": Study("cure", "paper", 20, only=("shuffled-code with the cure",)),
+    "z": Study(
+        "length", "paper", 20, only=("shuffled-code", *LATER), after=dict.fromkeys(LATER, 10)
+    ),
 }
 
 
@@ -52,13 +67,15 @@ class Choice:
     """Of G."""
 
 
-def chosen(letter: str, choice: Choice) -> list[Experiment]:
-    """The letter's runs that can be stacked (bandits cannot), those of H with those of J."""
-    study = STUDIES[letter]
-    cells = plan(study.name, study.scale, choice.seeds or study.seeds)
-    first = min(one.seed for one in cells)
-    cells = [o for o in cells if o.seed < first + study.fewer.get(o.label, study.seeds)]
-    cells += rerun(FLEET, choice.seeds or study.seeds) if letter == "h" else []
+def chosen(letters: str, choice: Choice) -> list[Experiment]:
+    """The letters' runs that can be stacked (bandits cannot), those of H with those of J."""
+    cells = []
+    for letter in letters:
+        study = STUDIES[letter]
+        every = plan(study.name, study.scale, choice.seeds or study.seeds)
+        first = min(one.seed for one in every)
+        cells += [one for one in every if study.has(one, first)]
+        cells += rerun(FLEET, choice.seeds or study.seeds) if letter == "h" else []
     wanted = [_changed(one, choice) for one in cells if _wanted(one, choice)]
     return sorted(wanted, key=lambda one: one.label)
 
@@ -72,11 +89,11 @@ def rerun(where: str, seeds: int = STUDIES["h"].seeds) -> list[Experiment]:
     ]
 
 
-def command_of(one: Experiment, letter: str) -> str:
+def command_of(one: Experiment, letters: str) -> str:
     """What makes this run, for its record."""
-    study = STUDIES[letter]
-    if one.study != study.name:
-        return f"python results/planned.py FOLDER {letter}"
+    study = next((STUDIES[at] for at in letters if STUDIES[at].name == one.study), None)
+    if study is None:
+        return f"python results/planned.py FOLDER {letters}"
     return f"lser study {study.name} --scale {study.scale} --seeds {study.seeds} --engine fleet"
 
 

@@ -3,9 +3,9 @@
 ``python results/planned.py FOLDER d --seconds 420`` runs D's fleets one after another;
 ``python results/planned.py FOLDER a --seconds 900`` measures how fast the paper's regime is on
 seeds that are not reported, sets the length that fits, and runs it; ``b``, ``c``, ``f``, ``g``,
-``h`` (with J's second runs), ``k`` and ``s`` run what `cells` says, in one fleet. What is
-finished is not run again. A fleet that the time cuts off leaves its records as stopped, with a last
-evaluation.
+``h`` (with J's second runs), ``k``, ``s``, ``y`` and ``z`` (``yz``: both) run what `cells` says, in
+one fleet. What is finished is not run again. A fleet that the time cuts off leaves its records as
+stopped, with a last evaluation.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def fitting(runs: Sequence[Experiment], options: argparse.Namespace, deadline: f
 
 
 def run_chosen(options: argparse.Namespace, deadline: float) -> None:
-    """The runs of a letter, in one fleet."""
+    """The runs of a letter, or of some, in one fleet."""
     choice = Choice(
         arms=[arm for arm in options.arms.split(",") if arm],
         seeds=options.seeds or 0,
@@ -179,12 +179,12 @@ def run_chosen(options: argparse.Namespace, deadline: float) -> None:
         noise=options.noise,
         flips=options.flips,
     )
-    letter = options.experiment
-    runs = chosen(letter, choice)[: options.limit]
-    jobs = [job_for(one, options.folder, command_of(one, letter)) for one in runs]
+    letters = options.experiment
+    runs = chosen(letters, choice)[: options.limit]
+    jobs = [job_for(one, options.folder, command_of(one, letters)) for one in runs]
     left = [job for job in jobs if not finished(job)]
     if left and time.time() < deadline:
-        print(f"{letter}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
+        print(f"{letters}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
         apart(sail, left, options.device, options.workers, deadline)
 
 
@@ -192,7 +192,7 @@ def main() -> None:
     """Run one experiment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("experiment", choices=("d", "a", *STUDIES))
+    parser.add_argument("experiment", choices=("d", "a", *STUDIES, "yz"))
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--first", type=int, default=0, help="of D's fleets")
     parser.add_argument("--last", type=int, help="of D's fleets, this one not included")

@@ -196,8 +196,8 @@ class DeviceStack:
         found = self._carried_out((plan.actor, plan.diagnose, "alone"), update, self._single[None])
         if found.values is not None:
             self._looked |= plan.looked
-            whose = torch.from_numpy(plan.looked).to(self.device)[:, None]
-            self._values = torch.where(whose, found.values, self._values)
+            looked = torch.from_numpy(plan.looked).to(self.device, non_blocking=True)
+            self._values = torch.where(looked[:, None], found.values, self._values)
             self._host_values.copy_(self._values, non_blocking=True)
         return found
 
