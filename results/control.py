@@ -7,8 +7,9 @@ LSER is read beside shuffled-code, its own buckets filled with anybody's transit
 """
 
 import sys
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import cure
@@ -16,16 +17,14 @@ import length
 import numpy as np
 from committed import RESULTS, by_arm
 from delayed import verdict
-from scored import LAST, Scored, gather, row, scored
+from scored import LAST, Runs, Scored, gather, row, scored
 from standing import Arms, chance
 
-from lser.experiments.records import Record
 from lser.report.stats import Interval, iqm, mean_t, welch
-from lser.report.style import interval, listing, number
+from lser.report.style import interval, listing, name_of, number
 
-CURED, PRINTED = RESULTS / "cure_control.jsonl.gz", RESULTS / "length_control.jsonl.gz"
 OURS, CONTROL, KEY = "lser", "shuffled-code", "metric"
-NEGLIGIBLE, LOW = 0.03, cure.LOW
+NEGLIGIBLE = 0.03
 SAID = {
     "adds something": "the hash **adds something**",
     "takes something": "the hash **takes something away**",
@@ -34,67 +33,148 @@ SAID = {
 }
 
 
-def cured() -> Arms | None:
-    """LSER and its control with the cure, on K's seeds; None before Y has run."""
-    return _both(CURED, cure.runs().runs, cure.CURED)
+@dataclass(frozen=True)
+class Control:
+    """LSER beside its control, both with the same ending to their arm's name."""
+
+    letter: str
+    where: str
+    study: str
+    file: Path
+    beside: Callable[[], Runs]
+    """The runs of LSER that were known."""
+    ending: str = ""
+    left: str = ""
+    """What the letter has beside its primary test, which has not run."""
+
+    def known(self) -> bool:
+        """Whether it has been run."""
+        return self.file.is_file()
+
+    @cached_property
+    def standing(self) -> Arms:
+        """The runs of both, on the seeds of the control."""
+        theirs = scored(by_arm(self.file)).runs[CONTROL + self.ending]
+        ours = self.beside()[OURS + self.ending]
+        return Arms({OURS: {seed: ours[seed] for seed in theirs}, CONTROL: theirs})
+
+    def answer(self) -> str:
+        """What the hash does: a side that is clear first, then whether the interval is narrow."""
+        found = self.standing.gap(OURS, CONTROL, KEY)
+        side = verdict(found.mean, found.p)
+        if side != "not separated":
+            return "adds something" if side == "above" else "takes something"
+        within = found.mean.low > -NEGLIGIBLE and found.mean.high < NEGLIGIBLE
+        return "adds nothing" if within else "open"
+
+    def difference(self) -> str:
+        """LSER minus its control, in words."""
+        found = self.standing.gap(OURS, CONTROL, KEY)
+        return f"{interval(found.mean, sign=True)}, {chance(found.p)}, {found.seeds} seeds"
+
+    def reading(self) -> str:
+        """What it says in words; nothing before it has run."""
+        if not self.known():
+            return ""
+        seeds = sorted(self.standing.runs[CONTROL])
+        ends = listing([f"{name_of(a)} {self.standing.mean(a, KEY):.3f}" for a in (OURS, CONTROL)])
+        better = interval(self.standing.improvement(OURS, CONTROL, KEY))
+        low = self._counted(lambda one, arm: sum(x < cure.LOW for x in one.of(arm).values()))
+        return (
+            f"**What the hash adds {self.where}, at the paper's length** ({self.letter.upper()} of "
+            f"the plan; VirtualTaobao, {self.standing.sessions(OURS, CONTROL):,} sessions, seeds "
+            f"{seeds[0]} to {seeds[-1]}; the control is LSER's own buckets filled with anybody's "
+            f"transitions). By the primary test {SAID[self.answer()]}: final CTR {ends}, LSER "
+            f"minus it {self.difference()} (Welch {interval(self._welch(), sign=True)}; a run of "
+            f"LSER ends above one of it with probability {better}). Runs below {cure.LOW:g} at the "
+            f"end: {low}; that end more than a tenth of the possible below their best: "
+            f"{self._counted(_fell)}. {self._believed()}{self.left}"
+        ).rstrip()
+
+    def _welch(self) -> Interval:
+        pair = [list(self.standing.scores(arm, KEY).values()) for arm in (OURS, CONTROL)]
+        return welch(*pair)
+
+    def _scored(self, arm: str) -> Scored:
+        return Scored({arm: self.standing.runs[arm]})
+
+    def _counted(self, count: Callable[[Scored, str], int]) -> str:
+        found = {arm: self._scored(arm) for arm in self.standing.runs}
+        return listing([f"{name_of(a)} {count(s, a)} of {len(s.of(a))}" for a, s in found.items()])
+
+    def _believed(self) -> str:
+        """What the critics of both believe, where they were asked: not planned."""
+        found = {arm: self._scored(arm) for arm in self.standing.runs}
+        asked = {a: one for a, one in found.items() if not np.isnan(one.values(a)[0])}
+        parts = [
+            f"{name_of(arm)} {one.belief(arm).excess:.2f}, "
+            f"{number(one.belief(arm).follows, digits=2)} and "
+            f"{number(one.one_reward(arm), digits=2)}"
+            for arm, one in asked.items()
+        ]
+        return (
+            "Values as a share of their bound minus rewards as a share of the largest (last "
+            f"{LAST} points, median run), how values follow rewards over runs (Spearman) and the "
+            f"share of batches with one reward: {listing(parts)}. "
+        )
+
+    def table(self) -> str:
+        """LSER and its control."""
+        lines = [
+            f"| {self.where} | CTR [95 %] | interquartile mean | lowest run | share of the "
+            f"possible | reward per step | while learning | below {cure.LOW:g} | fell | over "
+            "training | seeds |",
+            "|" + "---|" * 11,
+        ]
+        for arm in self.standing.runs:
+            one = self._scored(arm)
+            ends = list(one.of(arm).values())
+            lines.append(
+                row(
+                    *(name_of(arm), interval(mean_t(ends)), f"{iqm(ends):.3f}"),
+                    *(f"{min(ends):.3f}", f"{one.share(arm):.2f}"),
+                    *(
+                        f"{one.mean(arm, key):.3f}"
+                        for key in ("reward_per_step", "learning_metric")
+                    ),
+                    *(str(sum(end < cure.LOW for end in ends)), str(_fell(one, arm))),
+                    *(f"{one.area(arm):.3f}", str(len(ends))),
+                )
+            )
+        return "\n".join(lines)
+
+    def block(self) -> str:
+        """The words and the table."""
+        return f"{self.reading()}\n\n{self.table()}" if self.known() else ""
 
 
-def printed() -> Arms | None:
-    """The same as printed, on the seeds of S that the control has; None before Z has run."""
-    return _both(PRINTED, length.runs().runs, "")
+def _fell(one: Scored, arm: str) -> int:
+    return sum(one.fallen(arm).values())
 
 
-@cache
-def _both(file: Path, known: Mapping[str, Mapping[int, Record]], ending: str) -> Arms | None:
-    if not file.is_file():
-        return None
-    theirs = scored(by_arm(file)).runs[CONTROL + ending]
-    return Arms({OURS: known[OURS + ending], CONTROL: theirs})
+Y = Control(
+    *("y", "with the cure", "cure", RESULTS / "cure_control.jsonl.gz"),
+    beside=lambda: cure.runs().runs,
+    ending=cure.CURED,
+)
+Z = Control(
+    *("z", "as printed", "length", RESULTS / "length_control.jsonl.gz"),
+    beside=lambda: length.runs().runs,
+    left="Ten more seeds of reward-top, AER, SER and HER, Z's secondary tests, have not run.",
+)
 
 
-def answer(arms: Arms) -> str:
-    """What the hash does: a side that is clear first, then whether the interval is narrow."""
-    found = arms.gap(OURS, CONTROL, KEY)
-    side = verdict(found.mean, found.p)
-    if side != "not separated":
-        return "adds something" if side == "above" else "takes something"
-    within = -NEGLIGIBLE < found.mean.low and found.mean.high < NEGLIGIBLE
-    return "adds nothing" if within else "open"
-
-
-def cured_reading() -> str:
-    """What Y says in words; nothing before it has run."""
-    arms = cured()
-    if arms is None:
-        return ""
-    return (
-        "**What the hash adds with the cure, at the paper's length** (Y of the plan; VirtualTaobao, "
-        f"{_whole(arms)}). By the primary test {SAID[answer(arms)]}: {_test(arms)}. Runs below "
-        f"{LOW:g} at the end: {_counted(arms, _low)}. {_told(arms)}"
-    )
-
-
-def printed_reading() -> str:
-    """What Z says in words, as far as it has run; nothing before."""
-    arms = printed()
-    if arms is None:
-        return ""
-    shares = listing([f"{name(arm)} {_share(arms, arm):.2f}" for arm in arms.runs])
-    return (
-        "**What the hash adds as printed, at the paper's length** (Z of the plan, its primary test; "
-        f"VirtualTaobao, {_whole(arms)}). {SAID[answer(arms)].capitalize()}: {_test(arms)}. Shares "
-        f"of the possible: {shares}. {_told(arms)} Ten more seeds of reward-top, AER, SER and HER, "
-        "Z's secondary tests, have not run."
-    )
+def found() -> bool:
+    """Whether either of them sees the hash do something."""
+    return any(one.known() and one.answer() == "adds something" for one in (Y, Z))
 
 
 def in_short() -> str:
     """Both tests in a sentence for the first screens; nothing before they have run."""
-    found = {"with the cure (Y)": cured(), "as printed (Z)": printed()}
     parts = [
-        f"{where} {SAID[answer(arms)]}, {_difference(arms)}"
-        for where, arms in found.items()
-        if arms is not None
+        f"{one.where} ({one.letter.upper()} of the plan) {SAID[one.answer()]}, {one.difference()}"
+        for one in (Y, Z)
+        if one.known()
     ]
     if not parts:
         return ""
@@ -104,117 +184,13 @@ def in_short() -> str:
     )
 
 
-def name(arm: str) -> str:
-    """An arm as a reader knows it."""
-    return "LSER" if arm == OURS else arm
-
-
-def _whole(arms: Arms) -> str:
-    seeds = sorted(arms.runs[CONTROL])
-    at = f"{arms.sessions(OURS, CONTROL):,} sessions"
-    return f"{at}, seeds {seeds[0]} to {seeds[-1]}"
-
-
-def _difference(arms: Arms) -> str:
-    found = arms.gap(OURS, CONTROL, KEY)
-    return f"{interval(found.mean, sign=True)}, {chance(found.p)}, {found.seeds} seeds"
-
-
-def _test(arms: Arms) -> str:
-    ends = listing([f"{name(arm)} {arms.mean(arm, KEY):.3f}" for arm in arms.runs])
-    better = interval(arms.improvement(OURS, CONTROL, KEY))
-    return (
-        f"final CTR {ends}, LSER minus it {_difference(arms)} (Welch "
-        f"{interval(_welch(arms), sign=True)}; a run of LSER ends above one of it with probability "
-        f"{better})"
-    )
-
-
-def _welch(arms: Arms) -> Interval:
-    ours, theirs = arms.scores(OURS, KEY, CONTROL), arms.scores(CONTROL, KEY, OURS)
-    return welch([ours[seed] for seed in theirs if seed in ours], list(theirs.values()))
-
-
-def _scored(arms: Arms, arm: str) -> Scored:
-    """The runs of an arm that both have the seeds of."""
-    seeds = arms.runs[CONTROL]
-    return Scored({arm: {at: run for at, run in arms.runs[arm].items() if at in seeds}})
-
-
-def _share(arms: Arms, arm: str) -> float:
-    return _scored(arms, arm).share(arm)
-
-
-def _low(one: Scored, arm: str) -> int:
-    return sum(end < LOW for end in one.of(arm).values())
-
-
-def _fell(one: Scored, arm: str) -> int:
-    return sum(one.fallen(arm).values())
-
-
-def _counted(arms: Arms, count: object) -> str:
-    assert callable(count)
-    found = {arm: _scored(arms, arm) for arm in arms.runs}
-    return listing([f"{name(a)} {count(one, a)} of {len(one.of(a))}" for a, one in found.items()])
-
-
-def _told(arms: Arms) -> str:
-    """What was to be told beside the test, and what critics believe, which was not planned."""
-    valued = {arm: _scored(arms, arm) for arm in arms.runs}
-    believed = [
-        f"{name(arm)} {one.belief(arm).excess:.2f}, {number(one.belief(arm).follows, digits=2)} "
-        f"and {number(one.one_reward(arm), digits=2)}"
-        for arm, one in valued.items()
-        if any("value_own_mean" in point for run in one.everything for point in run.curve)
-    ]
-    fell = f"Runs that end more than a tenth of the possible below their best: {_counted(arms, _fell)}."
-    if not believed:
-        return fell
-    return (
-        f"{fell} Critics' values as a share of their bound minus rewards as a share of the largest "
-        f"(last {LAST} points, median run), how values follow rewards over runs (Spearman) and the "
-        f"share of batches with one reward: {listing(believed)}."
-    )
-
-
-def table() -> str:
-    """LSER and its control, both ways."""
-    lines = [
-        "| | arm | CTR [95 %] | interquartile mean | lowest run | share of the possible | reward "
-        f"per step | while learning | below {LOW:g} | fell | over training | seeds |",
-        "|" + "---|" * 12,
-    ]
-    for where, arms in (("with the cure (Y)", cured()), ("as printed (Z)", printed())):
-        for arm in arms.runs if arms else ():
-            one = _scored(arms, arm) if arms else None
-            assert one is not None
-            ends = list(one.of(arm).values())
-            lines.append(
-                row(
-                    *(where, name(arm), interval(mean_t(ends)), f"{iqm(ends):.3f}"),
-                    *(f"{min(ends):.3f}", f"{one.share(arm):.2f}"),
-                    *(f"{one.mean(arm, key):.3f}" for key in ("reward_per_step", "learning_metric")),
-                    *(str(_low(one, arm)), str(_fell(one, arm)), f"{one.area(arm):.3f}"),
-                    str(len(ends)),
-                )
-            )
-    return "\n".join(lines)
-
-
-def block() -> str:
-    """The words and the table."""
-    read = [text for text in (cured_reading(), printed_reading()) if text]
-    return "\n\n".join([*read, table()]) if read else ""
-
-
 def main() -> None:
     """Pack what has run, or print every figure."""
     if sys.argv[1:]:
-        for study, file in (("cure", CURED), ("length", PRINTED)):
-            gather(study, file, *map(Path, sys.argv[2:]))
+        for one in (Y, Z):
+            gather(one.study, one.file, *map(Path, sys.argv[2:]))
     else:
-        print(block())
+        print("\n\n".join(one.block() for one in (Y, Z)))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import at_length
 import confirmation as new_seeds
+import control
 import cure
 import interest_watch
 import length
@@ -64,6 +65,7 @@ def answer() -> str:
         "with a cure": cure.primary().low > 0.5,
         "tuned alike": taobao_tuning.below("uniform") and tuned_alike.below("uniform"),
         "locality": regions.holds(),
+        "on our own simulator alone": not control.found(),
         "small batches": regions_large.HELD.rule(regions_large.by_discount()[0]) == "costs",
     }
     if missing := [part for part, there in carried.items() if not there]:
@@ -296,7 +298,7 @@ def _behind() -> str:
     """The numbers behind the sentence, a paragraph each."""
     parts = [
         *(evidence(), new_seeds.in_short(), length.in_short(), taobao_tuning.in_short()),
-        *(tuned_alike.in_short(), like_with_like.in_short()),
+        *(tuned_alike.in_short(), like_with_like.in_short(), control.in_short()),
         *(recommender(), simple(), in_short()),
     ]
     return "\n\n".join(part for part in parts if part)

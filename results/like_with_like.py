@@ -86,7 +86,7 @@ def _on_these() -> float:
 
 def _not_run() -> str:
     left = [plain(arm) for arm in ORDER if arm not in runs().runs]
-    return f"Not run: {listing(left)}. " if left else ""
+    return f"Not run in T: {listing(left)}. " if left else ""
 
 
 def both_ways() -> str:

@@ -1,9 +1,10 @@
-"""C, S, K, T, H, J and B of plan.md on the page of results; what was not run leaves nothing."""
+"""C, S, Z, K, T, Y, H, J and B of plan.md on the page of results; nothing of what was not run."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import confirmation
+import control
 import cure
 import fall
 import length
@@ -32,6 +33,7 @@ class Section(NamedTuple):
     command: str
 
 
+_HASH = "python results/planned.py FOLDER yz --arms ..."
 _CURE = "lser study cure --scale paper --seeds 20 --engine fleet --device cuda --only ..."
 SECTIONS = (
     Section(
@@ -42,6 +44,7 @@ SECTIONS = (
         "python results/planned.py FOLDER c",
     ),
     Section("s", "At the paper's length", "length", length, "python results/planned.py FOLDER s"),
+    Section("z", "What the hash adds as printed", "control", control.Z, _HASH),
     Section("k", "The cure at the paper's length", "cure", cure, _CURE),
     Section(
         "t",
@@ -50,6 +53,7 @@ SECTIONS = (
         like_with_like,
         "python results/planned.py FOLDER k --arms ... --seeds 17",
     ),
+    Section("y", "What the hash adds with the cure", "control", control.Y, _HASH),
     Section("h", "LSER's options", "options", options, "python results/planned.py FOLDER h"),
     Section(
         "j",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import confirmation as new_seeds
+import control
 import cure
 import cure_options
 import delayed
@@ -58,8 +59,10 @@ def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
         taobao_tuning.cure_reading(),
         lasting(longest, panel_of("epsilon", "virtual-taobao")),
         length.reading(),
+        control.Z.reading(),
         cure.reading(),
         like_with_like.reading(),
+        control.Y.reading(),
         fall.reading(),
         paper_regime.reading(),
         regime_bounded.reading(),

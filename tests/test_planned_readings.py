@@ -24,7 +24,7 @@ def scripts():
     """The scripts by name, and what they share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(RESULTS))
-        names = (*NAMES, "cells", "cure", "sections", "scored", "first")
+        names = (*NAMES, "cells", "control", "cure", "sections", "scored", "first")
         return {name: importlib.import_module(name) for name in names}
 
 
@@ -84,7 +84,8 @@ def confirmation(scripts, levels, noise=None, **more):
 LEVELS = {"lser": 0.86, "uniform": 0.71, "reward-top": 0.9, "shuffled-code": 0.86}
 
 
-def test_what_has_not_run_says_nothing(fresh):
+def test_what_has_not_run_says_nothing(fresh, monkeypatch):
+    monkeypatch.setattr(fresh["control"].Control, "known", lambda _: False)
     for name in NAMES:
         assert (fresh[name].reading(), fresh[name].block()) == ("", "")
     assert fresh["sections"].sections().count("\n## ") == 0  # that of K alone
@@ -193,10 +194,68 @@ def test_t_compares_with_k_and_with_what_s_has_as_printed(fresh):
     assert "34 of 51 runs complete" in told
     assert "PER was cut off by time and is compared where it stood" in told
     assert "HER 0 of 17 (as printed 10 of 10)" in told  # fell
-    assert "Not run: DER, SER and shuffled-code. " in told
+    assert "Not run in T: DER, SER and shuffled-code. " in told
     assert "HER 0.500 and 0.3" in told  # without the cure and with it
     assert (script.beaten(), script.level()) == (["PER (at 45,000)", "HER"], ["AER"])
     assert script.table().count("\n") == 1 + 3 + 3  # K's arms are there
+
+
+@pytest.fixture
+def hashed(fresh, tmp_path):
+    """Y or Z read from made-up runs: of LSER at .9, and of the control at a level."""
+
+    def read(letter, level, status="done", share=1.0):
+        one = getattr(fresh["control"], letter)
+        cells, few = fresh["cells"], {"status": status, "share": share}
+        theirs = [run(cell, level, **few) for cell in cells.chosen(letter.lower(), cells.Choice())]
+        records.pack([r for r in theirs if "shuffled" in r.label], tmp_path / "theirs.jsonl.gz")
+        before = cells.chosen({"Y": "k", "Z": "s"}[letter], cells.Choice())
+        ours = {cell.seed: run(cell, 0.9) for cell in before if cell.label == f"lser{one.ending}"}
+        for made in ours.values():
+            made.final["learning_metric"] = 0.5
+        known = {f"lser{one.ending}": ours}
+        return replace(one, file=tmp_path / "theirs.jsonl.gz", beside=lambda: known)
+
+    return read
+
+
+@pytest.mark.parametrize("letter", ["Y", "Z"])
+@pytest.mark.parametrize(
+    ("level", "said"), [(0.8, "adds something"), (0.9, "adds nothing"), (0.96, "takes something")]
+)
+def test_the_hash_is_judged_by_its_control(hashed, letter, level, said):
+    found = hashed(letter, level)
+    assert found.answer() == said
+    assert said.split()[0] in found.reading()
+    assert "20 seeds" in found.difference()
+
+
+def test_a_wide_interval_leaves_the_hash_open(hashed):
+    found = hashed("Y", 0.9)
+    for seed, made in found.standing.runs["shuffled-code"].items():
+        made.final["metric"] = 0.9 + 0.1 * (-1) ** seed
+    assert found.answer() == "open"
+    assert "**is open**" in found.reading()
+
+
+def test_a_control_that_was_cut_off_is_read_where_it_stood(hashed):
+    found = hashed("Z", 0.5, status="stopped", share=0.5)
+    assert "45,000 sessions, seeds 120 to 139" in found.reading()
+    assert found.answer() == "adds something"
+
+
+def test_what_y_and_z_are_of_other_letters(scripts):
+    cells = scripts["cells"]
+    arms = {}
+    for one in cells.chosen("yz", cells.Choice()):
+        arms.setdefault((one.study, one.label), []).append(one.seed)
+    assert arms.pop(("cure", "shuffled-code with the cure")) == [*range(100, 120)]
+    assert arms.pop(("length", "shuffled-code")) == [*range(120, 140)]
+    assert set(arms) == {("length", arm) for arm in cells.LATER}
+    before = {(one.label, one.seed) for one in cells.chosen("s", cells.Choice())}
+    for (_, arm), seeds in arms.items():
+        assert seeds == [*range(130, 140)]
+        assert not before & {(arm, seed) for seed in seeds}
 
 
 def test_the_way_of_a_run_that_leaves_a_plateau(scripts):
