@@ -98,7 +98,9 @@ def _block(name: str, up: str) -> str:
     inside = text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
     if not inside:
         raise ValueError(f"results/README.md has no block {name!r}")
-    return inside.replace("](figures/", f"]({up}{FIGURES}/").strip()
+    inside = inside.replace("](figures/", f"]({up}{FIGURES}/").strip()
+    # the site has neither the plan nor what else stands on the page that has the block
+    return re.sub(r"\[([^\]]+)\]\((?:plan\.md)?(?:#[\w-]+)?\)", r"\1", inside)
 
 
 def _fields(path: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import at_length
+import by_study
 import cure_options
 import delayed
 import interest
@@ -35,9 +36,7 @@ from committed import RESULTS, SEED, findings, found, packed, panel_of
 from first import answer, first_screen, history, notes
 from front import headline
 from sections import outcomes as of_sections
-from sections import sections
 from speed import short_speed, speed
-from words import words
 
 from lser.report import build_report
 from lser.report.findings import Finding
@@ -200,26 +199,13 @@ def readmes() -> dict[Path, str]:
     second = with_block(back.read_text(), "reading", reading())
     blocks = {
         "first": first_screen,
-        "words": lambda: words(panel_of, findings()),
+        "studies": by_study.page,
         "history": history,
         "machines": machines,
         "course": course,
         "contrast": contrast,
         "tuning": tuning,
-        "equal_tuning": tuned_alike.block,
-        "taobao_tuning": taobao_tuning.block,
-        "locality": locality_page.block,
-        "locality_tables": locality_page.tables,
         "references": references.table,
-        "paper_regime": lambda: "\n\n".join(
-            filter(None, (paper_regime.block(), regime_bounded.reading(), regime_options.reading()))
-        ),
-        "delayed": delayed.block,
-        "interest": interest.block,
-        "interest_watch": interest_watch.block,
-        "offers": offers.block,
-        "lead": lead.block,
-        "planned": sections,
     }
     for name, block in blocks.items():
         second = with_block(second, name, block())

@@ -138,8 +138,8 @@ def reading() -> str:
     return (
         "**What else could cure** (M of the plan; Bazaar, LSER, 500 sessions, "
         f"{len(scores['the cure'])} seeds; final CTR, minus that of the cure, {level:.3f}): "
-        f"{told}. By the rule {listing(better) or 'nothing'} has earned its place beside the cure "
-        f"or instead of it{below}. Values do not run away there (at most {largest:.2f} of the "
+        f"{told}. By the rule **{listing(better) or 'nothing'} has earned its place** beside the "
+        f"cure or instead of it{below}. Values do not run away there (at most {largest:.2f} of the "
         "bound as printed), so that it cannot show what the cure is for."
     )
 

@@ -216,7 +216,7 @@ def block() -> str:
             reading(),
             "Areas and final scores are means over the tuning seeds, in shares of the possible:",
             table(),
-            "<details><summary>The whole grid: area under the curve</summary>",
+            '<details markdown="1"><summary>The whole grid: area under the curve</summary>',
             whole_grid(),
             "</details>",
             f"{ran(records.find(FILE))}",

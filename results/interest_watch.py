@@ -141,8 +141,7 @@ def block() -> str:
     """The words, the table and how it ran; nothing before it has run."""
     if not there():
         return ""
-    where = "`python results/interest_watch.py` prints every figure here."
-    return f"{reading()}\n\n{table()}\n\n{where} {ran(records.find(FILE))}"
+    return f"{reading()}\n\n{table()}\n\n{ran(records.find(FILE))}"
 
 
 def main(words: list[str]) -> None:

@@ -65,7 +65,8 @@ def reading() -> str:
         "**The other memories with the cure at the paper's length** (T of the plan; VirtualTaobao, "
         f"90,000 sessions, {_seeds()} of K's seeds, {runs().whole()}). LSER minus each, all with "
         f"what they can have of the cure, Holm over the {len(arms)}: "
-        f"{standing().told(OURS, primary(), plain)}. {standing().cut(plain)}{_not_run()}Final CTR "
+        f"{standing().told(OURS, primary(), plain)}. LSER stands **{_stands()}**. "
+        f"{standing().cut(plain)}{_not_run()}Final CTR "
         f"of what is complete, K's arms among them with twenty seeds: {listing(ends)}; LSER on "
         f"T's seeds {_on_these():.3f}. Without and with the cure (S: other seeds, no test): "
         f"{both_ways()}. A run of LSER ends above one of the other memory with probability: "
@@ -132,6 +133,12 @@ def beaten() -> list[str]:
 def level() -> list[str]:
     """Those that are not separated from it."""
     return _by_verdict().get("not separated", [])
+
+
+def _stands() -> str:
+    words = {"above": "above", "below": "below", "not separated": "not separated from"}
+    found = _by_verdict()
+    return ", ".join(f"{words[side]} {listing(found[side])}" for side in words if side in found)
 
 
 def _by_verdict() -> dict[str, list[str]]:

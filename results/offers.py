@@ -232,12 +232,10 @@ def _policies() -> list[str]:
 
 
 def block() -> str:
-    """A section with the words, the table and how it ran; nothing before it has run."""
+    """The words, the table and how it ran; nothing before it has run."""
     if not there():
         return ""
-    where = "`python results/offers.py` prints every figure here."
-    words = f"{where} {ran(records.find(FILE))}"
-    return f"## Offers\n\n{words}\n\n{reading()}\n\n{table()}"
+    return f"{reading()}\n\n{table()}\n\n{ran(records.find(FILE))}"
 
 
 def main(words: list[str]) -> None:

@@ -48,7 +48,7 @@ def reading() -> str:
             f"`{arm}` {interval(one.mean, sign=True)} ({chance(p)})"
         )
     parts = [
-        f"{words} {listing(sides[side])}"
+        f"**{words} {listing(sides[side])}**"
         for side, words in (("above", "above it end"), ("below", "below it end"))
         if side in sides
     ]

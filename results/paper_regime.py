@@ -298,7 +298,8 @@ def table() -> str:
 
 def block() -> str:
     """The words and the table."""
-    return f"{reading()}\n\n{table()}"
+    beside = "Critics' values stand beside what rewards allow, the largest reward over 1 - γ."
+    return f"{reading()}\n\n{table()}\n\n{beside}"
 
 
 def main(words: list[str]) -> None:

@@ -91,7 +91,7 @@ def reading() -> str:
         '`value_bound="auto"` alone, 3,000 sessions, points at 2,000 and 3,000): CTR '
         f"{levels(ends)}; bounded minus as printed {listing(parts)}. Values rise to the bound "
         f"instead of past it ({listing(values)} of it at the end, in the middle of five runs): as "
-        "far as five seeds can tell, bounds alone do not bring these runs back."
+        "far as five seeds can tell, **bounds alone do not bring these runs back**."
     )
 
 

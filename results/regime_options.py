@@ -133,7 +133,7 @@ def reading() -> str:
             f"after Holm), values {over:.2f} of the bound at the end"
         )
     helped = [arm for arm, gap, p, _ in gaps() if gap.low > 0 and p <= 0.05]
-    said = f"Runs are brought back by {listing(helped)}" if helped else "None is separated"
+    said = f"Runs are **brought back by {listing(helped)}**" if helped else "**None is separated**"
     base = [printed()[one.seed] for one in cells()]
     return (
         "**What could bring runs back in the paper's regime** (R of the plan; A's continuing half, "

@@ -24,10 +24,8 @@ class Figures(Protocol):
 
 
 class Section(NamedTuple):
-    """A study of the plan, where its figures are and how its runs were made."""
+    """A study of the plan: where its figures are and how its runs were made."""
 
-    letter: str
-    title: str
     script: str
     figures: Figures
     command: str
@@ -35,51 +33,33 @@ class Section(NamedTuple):
 
 _HASH = "python results/planned.py FOLDER yz --arms ..."
 _CURE = "lser study cure --scale paper --seeds 20 --engine fleet --device cuda --only ..."
-SECTIONS = (
-    Section(
-        "c",
-        "The lead on new seeds",
-        "confirmation",
-        confirmation,
-        "python results/planned.py FOLDER c",
-    ),
-    Section("s", "At the paper's length", "length", length, "python results/planned.py FOLDER s"),
-    Section("z", "What the hash adds as printed", "control", control.Z, _HASH),
-    Section("k", "The cure at the paper's length", "cure", cure, _CURE),
-    Section(
-        "t",
-        "The other memories with the cure",
-        "like_with_like",
-        like_with_like,
-        "python results/planned.py FOLDER k --arms ... --seeds 17",
-    ),
-    Section("y", "What the hash adds with the cure", "control", control.Y, _HASH),
-    Section("h", "LSER's options", "options", options, "python results/planned.py FOLDER h"),
-    Section(
-        "j",
-        "How much of the spread is the machine's",
-        "reruns",
-        reruns,
-        "python results/planned.py FOLDER h` and `python results/reruns.py run FOLDER",
-    ),
-    Section("b", "Why runs fall", "fall", fall, "python results/planned.py FOLDER b --sessions N"),
-)
+_OTHERS = "python results/planned.py FOLDER k --arms ... --seeds 17"
+_RERUNS = "python results/planned.py FOLDER h` and `python results/reruns.py run FOLDER"
+SECTIONS = {  # by letter
+    "c": Section("confirmation", confirmation, "python results/planned.py FOLDER c"),
+    "s": Section("length", length, "python results/planned.py FOLDER s"),
+    "z": Section("control", control.Z, _HASH),
+    "k": Section("cure", cure, _CURE),
+    "t": Section("like_with_like", like_with_like, _OTHERS),
+    "y": Section("control", control.Y, _HASH),
+    "h": Section("options", options, "python results/planned.py FOLDER h"),
+    "j": Section("reruns", reruns, _RERUNS),
+    "b": Section("fall", fall, "python results/planned.py FOLDER b --sessions N"),
+}
 
 
-def sections() -> str:
-    """A section for each study that has been run."""
-    parts = []
-    for one in SECTIONS:
-        if block := one.figures.block():
-            parts += [
-                f"## {one.title}",
-                f"{one.letter.upper()} of the [plan](plan.md). `{one.command}` made "
-                f"the runs, `python results/{one.script}.py` prints every figure here.",
-                block,
-            ]
-    return "\n\n".join(parts)
+def section(letter: str) -> str:
+    """The words and tables of a study, and how it was made; nothing of one that was not run."""
+    one = SECTIONS[letter]
+    block = one.figures.block()
+    if not block:
+        return ""
+    return (
+        f"{block}\n\n`{one.command}` made the runs, `python results/{one.script}.py` prints every "
+        "figure here."
+    )
 
 
 def outcomes() -> dict[str, Callable[[], str]]:
     """What gives the words of each study, by the name of their block in the plan."""
-    return {f"outcome_{one.letter}": one.figures.reading for one in SECTIONS}
+    return {f"outcome_{letter}": one.figures.reading for letter, one in SECTIONS.items()}

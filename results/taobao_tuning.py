@@ -299,14 +299,17 @@ def block() -> str:
         return ""
     parts = [
         reading(),
-        "<details><summary>The whole grid on VirtualTaobao: area under the curve</summary>",
+        '<details markdown="1"><summary>The whole grid there: area under the curve</summary>',
         whole_grid(),
         "</details>",
         ran([*records.find(FILE), *records.find(ALIKE)]),
-        cure_reading(),
-        ran(records.find(CURED)) if CURED.exists() else "",
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def cure_block() -> str:
+    """W's words and how it ran; nothing before it has run."""
+    return f"{cure_reading()}\n\n{ran(records.find(CURED))}" if CURED.exists() else ""
 
 
 def main() -> None:
@@ -327,7 +330,7 @@ def main() -> None:
         jobs = [job_for(one, options.folder, CURE_COMMAND) for one in with_the_cure()]
         carry_out("run" if options.verb == "cure" else "pack", jobs, CURED)
     else:
-        print(block())
+        print("\n\n".join(filter(None, (block(), cure_block()))))
 
 
 if __name__ == "__main__":

@@ -2,31 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-import confirmation as new_seeds
-import control
-import cure
-import cure_options
-import delayed
-import fall
-import interest as drifting
-import interest_watch
-import lead
-import length
-import like_with_like
 import numpy as np
-import offers
-import options
-import paper_regime
-import recommender
-import regime_bounded
-import regime_options
-import regions
-import regions_cured
-import regions_large
-import reruns
-import taobao_tuning
-import tuned_alike
-from locality_page import reading as locality
 from scipy.stats import fisher_exact
 
 from lser.report.findings import Finding, StudyFindings, Versus, between
@@ -39,52 +15,6 @@ from lser.report.style import interval, listing, name_of, number
 
 FIRST, CONFIRMING = range(10), range(10, 20)  # seeds of the headline: seen before, and declared
 Find = Callable[..., Finding]
-
-
-def words(panel_of: Find, studies: Sequence[StudyFindings]) -> str:
-    """Every bullet."""
-    taobao = panel_of("comparison", "virtual-taobao", "15,000 sessions")
-    longest = panel_of("comparison", "virtual-taobao", "90,000 sessions")
-    lines = [
-        headline(taobao, studies),
-        steadiness(taobao),
-        new_seeds.reading(),
-        carried(taobao, studies),
-        locality(),
-        regions.reading(),
-        regions_cured.reading(),
-        regions_large.reading(),
-        tuned_alike.comparison(),
-        taobao_tuning.reading(),
-        taobao_tuning.cure_reading(),
-        lasting(longest, panel_of("epsilon", "virtual-taobao")),
-        length.reading(),
-        control.Z.reading(),
-        cure.reading(),
-        like_with_like.reading(),
-        control.Y.reading(),
-        fall.reading(),
-        paper_regime.reading(),
-        regime_bounded.reading(),
-        regime_options.reading(),
-        cure_options.reading(),
-        interest(panel_of("comparison", "interest-evolution")),
-        recogym(panel_of("comparison", "recogym")),
-        satisfaction(panel_of("comparison", "long-term-satisfaction")),
-        delayed.reading(),
-        drifting.reading(),
-        interest_watch.reading(),
-        offers.reading(),
-        recommender.reading(),
-        lead.reading(),
-        options.reading(),
-        store(panel_of),
-        bits(panel_of("hyperplanes", "virtual-taobao")),
-        horizon(panel_of),
-        seeds(taobao),
-        reruns.reading(),
-    ]
-    return "\n".join(f"- {line}" for line in lines if line)  # what has not run says nothing
 
 
 def confirmed(taobao: Finding) -> Versus:
@@ -263,8 +193,8 @@ def bits(found: Finding) -> str:
     ]
     said = f"only {listing(kept)} differ" if kept else "none differs"
     return (
-        f"**Bits** from 2 to 24: with five seeds {said} from 10 bits after Holm's correction. The "
-        "five seeds are the lucky ones (below)."
+        f"**Bits from 2 to 24**: with five seeds **{said}** from 10 bits after Holm's correction. "
+        "The five seeds are the lucky ones (below)."
     )
 
 

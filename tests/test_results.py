@@ -46,9 +46,40 @@ def test_every_picture_of_the_readme_exists(readmes):
             assert (path.parent / target).is_file(), target
 
 
-def test_the_site_shows_the_first_screen_of_the_results():
+def test_the_site_shows_the_results_with_the_first_screen_first():
     page = (BUILD.parents[1] / "docs" / "results.md").read_text()
-    assert "\n@block first\n" in page
+    assert 0 < page.index("\n@block first\n") < page.index("\n@block studies\n")
+
+
+def test_every_study_is_told_once_behind_a_line_of_its_own(build, readmes):
+    page = build.with_block(readmes[build.RESULTS / "README.md"], "studies", "")
+    told = {**build.OUTCOMES, **build.of_sections()}
+    del told["outcome_i"]  # the grid and the comparison, which the page has the other way round
+    studies = build.by_study.page()
+    for name, reading in told.items():
+        assert studies.count(reading()) == 1, name
+        assert reading() not in page, name
+    assert studies.count("<details") == studies.count("</details>") > len(told)
+
+
+def test_a_line_says_what_came_of_a_study(build):
+    summary = build.by_study.summary
+    assert summary("**A** (x). The test **holds**: LSER is better. **B**.") == (
+        "<b>A</b>: holds: LSER is better"
+    )
+    assert summary("**A** (x). It **is open**, 1.2.\n\n**B**") == "<b>A</b>: open"
+    assert summary("**A.** And `lser`.") == "<b>A</b>"
+    assert summary("**A**. *Near* it **pays**; *Far* away (x) it **costs**.") == (
+        "<b>A</b>: near pays; far costs"
+    )
+    assert summary("**`a` wins** **b**") == "<b><code>a</code> wins</b>: b"
+
+
+def test_what_pages_of_the_site_show_of_a_study_is_marked(build):
+    for name in ("locality", "delayed", "lead"):
+        text = build.by_study.page()
+        inside = text.partition(f"<!-- {name}:begin -->")[2].partition(f"<!-- {name}:end -->")[0]
+        assert inside.strip().startswith("**"), name
 
 
 def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
