@@ -41,7 +41,7 @@ from speed import short_speed, speed
 from lser.report import build_report
 from lser.report.findings import Finding
 from lser.report.stats import Interval, mean_t
-from lser.report.style import interval, name_of
+from lser.report.style import interval, name_of, number
 from lser.report.verdicts import in_short
 
 ROOT = RESULTS.parent
@@ -76,6 +76,8 @@ def score_table(found: Finding) -> str:
     for row in sorted(found.estimates, key=lambda row: -row.mean.estimate):
         gap = "" if row.versus is None else _interval(row.versus.difference, sign=True)
         lines.append(f"| {row.arm.name} | {_interval(row.mean)} | {gap} | {len(row.arm.runs)} |")
+    known = panel.scale.policies if panel.scale else ()
+    lines += [f"| *{one.name}* | {number(one.score, digits=3)} | | |" for one in known]
     return "\n".join(lines)
 
 

@@ -12,6 +12,8 @@ import like_with_like
 import options
 import reruns
 
+from lser.report.style import listing
+
 
 class Figures(Protocol):
     """A script that prints the figures of a study."""
@@ -55,9 +57,15 @@ def section(letter: str) -> str:
     if not block:
         return ""
     return (
-        f"{block}\n\n`{one.command}` made the runs, `python results/{one.script}.py` prints every "
-        "figure here."
+        f"{block}\n\n{beside()}\n\n`{one.command}` made the runs, `python "
+        f"results/{one.script}.py` prints every figure here."
     )
+
+
+def beside() -> str:
+    """What policies without a memory score on VirtualTaobao, where all of these ran."""
+    known = cure.runs().scale.policies
+    return f"Beside them, CTR: {listing([f'{one.name} {one.score:.3f}' for one in known])}."
 
 
 def outcomes() -> dict[str, Callable[[], str]]:

@@ -173,3 +173,16 @@ def test_a_value_that_came_back_is_seen_at_its_most() -> None:
     assert table is not None
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["value over bound, end"], row["at most"]) == ("0.20", "0.50")
+
+
+def test_policies_without_a_memory_stand_below_the_arms() -> None:
+    runs = [synthetic.record("s", "lser", seed, level=0.9) for seed in range(3)]
+    table, found = tables.scores(first(runs)), first(runs)
+    assert found.panel.scale is not None
+    known = {row[0]: row[3] for row in table.rows[1:]}
+    assert known["linear bandit"] == "0.899"
+    assert list(known)[0] == found.panel.scale.best.name
+    assert list(known)[-1] == found.panel.scale.random.name
+    assert "policies without a memory" in table.caption
+    elsewhere = [synthetic.record("s", "lser", s, simulator={"name": "own"}) for s in range(3)]
+    assert len(tables.scores(first(elsewhere)).rows) == 1

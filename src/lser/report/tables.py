@@ -39,8 +39,12 @@ def scores(found: Finding) -> Table:
             f"Holm's method over the {count(tests, 'comparison')} of this table; chance that a run "
             "beats one of the reference, with 95 % bootstrap intervals"
         )
-    rows = tuple(_score_row(found, row, compared=bool(against)) for row in found.estimates)
-    return Table(f"{panel.name}-scores", f"{caption}.", tuple(columns), rows)
+    rows = [_score_row(found, row, compared=bool(against)) for row in found.estimates]
+    if panel.scale is not None:
+        caption += "; below them what policies without a memory score there"
+        rest = ("–",) * (len(columns) - 4)
+        rows += [(one.name, "–", "–", number(one.score), *rest) for one in panel.scale.policies]
+    return Table(f"{panel.name}-scores", f"{caption}.", tuple(columns), tuple(rows))
 
 
 def _score_row(found: Finding, row: Estimate, *, compared: bool) -> tuple[str, ...]:

@@ -35,6 +35,14 @@ class ScoreScale:
     others: tuple[Policy, ...] = ()
     """What the simplest learners score: the linear bandit and what is popular."""
 
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """All of them, the best first."""
+        between = sorted(
+            (*self.others, *([self.constant] if self.constant else [])), key=lambda one: -one.score
+        )
+        return (self.best, *between, self.random)
+
     def share(self, score: float) -> float:
         """Where a score lies between random (0) and the best known (1)."""
         return (score - self.random.score) / (self.best.score - self.random.score)
