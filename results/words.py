@@ -112,7 +112,8 @@ def lasting(longest: Finding, epsilon: Finding) -> str:
         "contrast are the likely cause: [many hold one single reward](#contrast), drawing only the "
         f"best is the worst share there is (greedy 1 minus .9: "
         f"{interval(greedy.difference, sign=True)}), and T_r, which sets it to 1, harmed every run "
-        "it touched (see the claims)."
+        "it touched (see the claims). It stays likely: B of the plan, which was to decide between "
+        "causes, is open."
     )
 
 

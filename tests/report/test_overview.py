@@ -278,6 +278,19 @@ def test_worlds_of_one_platform_are_one_row_seed_by_seed() -> None:
     assert [cell.split()[0] for cell in reward[1:3]] == ["0.70", "0.45"]
 
 
+@pytest.mark.parametrize(("there", "said"), [(0.9, "open"), (0.2, "does not hold")])
+def test_a_claim_falls_where_agents_learn_and_lser_is_below(there: float, said: str) -> None:
+    level = [("comparison", "lser", 0.5), ("comparison", "uniform", 0.5)]
+    cells = [*level, ("delayed", "lser", there), ("delayed", "uniform", 0.8)]
+    shop = {"name": "long-term-satisfaction"}
+    runs = [
+        synthetic.record(study, memory, seed, level=height, simulator=shop)
+        for study, memory, height in cells
+        for seed in range(6)
+    ]
+    assert claims(runs)["LSER is better on long-term satisfaction"] == said
+
+
 def test_a_claim_names_the_mean_over_worlds_once() -> None:
     runs = [
         offer(memory, world, seed, share + 0.001 * seed * (memory == "lser"))

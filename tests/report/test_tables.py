@@ -167,6 +167,16 @@ def test_where_no_run_told_anything_there_is_no_such_table() -> None:
     assert while_learning(first(synthetic.demo())) is None
 
 
+def test_a_bound_without_a_value_beside_it_is_no_value() -> None:
+    runs = [told(run, regret=1.0) for run in synthetic.demo()]
+    for run in runs:
+        for line in run.curve:
+            line.pop("value_own_mean", None)
+    table = while_learning(first(runs))
+    assert table is not None
+    assert "value over bound, end" not in table.columns
+
+
 def test_a_value_that_came_back_is_seen_at_its_most() -> None:
     runs = [told(run, value_own_mean=20.0) for run in synthetic.demo()]
     table = while_learning(first(runs))

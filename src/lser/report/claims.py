@@ -120,29 +120,31 @@ def _on(simulator: str) -> Callable[[Sequence[StudyFindings]], Answer | None]:
         text = f"against uniform: {', '.join(words)}"
         if nothing_learned(one.learned):
             text += f"; no memory learned anything in {name_of(one.panel.metric)}"
-        text += "".join(_elsewhere(found, simulator))
+        for words_there, pair_there in _elsewhere(found, simulator):
+            text += words_there
+            pairs.append(pair_there)
         return Answer(_settle(_readings(pairs)), text)
 
     return answer
 
 
-def _elsewhere(found: Sequence[StudyFindings], simulator: str) -> list[str]:
-    """What planned studies say at settings under which agents learn: words, no verdict."""
-    words = []
+def _elsewhere(found: Sequence[StudyFindings], simulator: str) -> list[tuple[str, Versus]]:
+    """What planned studies say at settings under which agents learn, each in words."""
+    told = []
     for study in (study for study in found if study.study.name in _LEARNABLE):
         panels = [one for one in study.panels if _is(one, simulator)]
         if study.study.spec.pooled:
-            words += _over_worlds([one for one in panels if one.panel.scale is not None])
+            told += _over_worlds([one for one in panels if one.panel.scale is not None])
             continue
-        words += [
-            f"; {one.panel.title}: {interval(pair.difference, sign=True)}"
+        told += [
+            (f"; {one.panel.title}: {interval(pair.difference, sign=True)}", pair)
             for one in panels
             if (pair := one.against("lser", "uniform")) is not None
         ]
-    return words
+    return told
 
 
-def _over_worlds(panels: Sequence[Finding]) -> list[str]:
+def _over_worlds(panels: Sequence[Finding]) -> list[tuple[str, Versus]]:
     """The mean over worlds, in shares of the possible and of what agents are trained on."""
     scores = pooled(panels, reward=True) if panels else {}
     if not {"lser", "uniform"} <= scores.keys():
@@ -151,7 +153,7 @@ def _over_worlds(panels: Sequence[Finding]) -> list[str]:
     first = panels[0].panel
     where = f"{name_of(first.simulator)}, {first.sessions:,} sessions, mean of {len(panels)} worlds"
     difference = interval(pair.difference, sign=True)
-    return [f"; {where}, reward per step as a share of the possible: {difference}"]
+    return [(f"; {where}, reward per step as a share of the possible: {difference}", pair)]
 
 
 def _cheap(found: Sequence[StudyFindings]) -> Answer | None:

@@ -53,7 +53,8 @@ def _said(run: Record, key: str) -> list[float]:
 def _over(run: Record) -> list[float]:
     """A critic's mean value of its own actions over its bound, point by point."""
     looked = [line for line in run.curve if line.get("value_bound_high", 0.0) > 0]
-    return [line["value_own_mean"] / line["value_bound_high"] for line in looked]
+    known = [line for line in looked if "value_own_mean" in line]
+    return [line["value_own_mean"] / line["value_bound_high"] for line in known]
 
 
 def _last(key: str) -> Callable[[Arm], str]:
