@@ -195,10 +195,11 @@ def test_watching_shows_the_critic_s_values_and_marks_those_that_cannot_be():
 
     line = {
         "value_replayed_mean": 90.0, "value_replayed_largest": 120.0, "value_own_largest": 80.0,
+        "value_own_mean": 70.0,
         "value_bound_low": 0.0, "value_bound_high": 100.0, "value_spread": 2.0, "saturated": 0.25,
     }  # fmt: skip
     shown = values_of(line)
-    assert "largest 120, possible 0 to 100" in shown.plain
+    assert "of what is replayed 90, of its own actions 70, largest 120, possible" in shown.plain
     assert "red" in str(shown.style)
     assert "red" not in str(values_of({**line, "value_replayed_largest": 95.0}).style)
     assert "batches of one reward 81%" in values_of({**line, "one_reward": 0.81}).plain

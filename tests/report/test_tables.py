@@ -13,6 +13,7 @@ from lser.report import Table, numbers_table, summary_table, tables
 from lser.report.closing import panel_text
 from lser.report.findings import Finding, find_out
 from lser.report.learning import while_learning
+from lser.report.parts import panel_figures
 from lser.report.sorting import studies
 from lser.report.stats import Interval
 from lser.report.style import interval, number
@@ -130,6 +131,7 @@ def test_names_are_never_cut_in_a_terminal() -> None:
 CRITIC = {
     "learning_metric": 0.4, "regret": 120.0, "value_own_mean": 50.0, "value_bound_high": 100.0,
     "value_spread": 2.5, "one_reward": 0.25, "saturated": 0.5,
+    "value_replayed_mean": 40.0, "value_replayed_largest": 130.0, "value_own_largest": 110.0,
 }  # fmt: skip
 
 
@@ -156,6 +158,8 @@ def test_what_runs_told_while_learning_is_a_table_of_its_own() -> None:
         "regret": "120",
         "value over bound, end": "1.50",
         "at most": "1.50",
+        "of what is replayed": "0.40",
+        "largest": "1.30",
         "spread of values": "2.50",
         "batches of one reward": "25%",
         "actions at their bounds": "50%",
@@ -165,6 +169,15 @@ def test_what_runs_told_while_learning_is_a_table_of_its_own() -> None:
 
 def test_where_no_run_told_anything_there_is_no_such_table() -> None:
     assert while_learning(first(synthetic.demo())) is None
+
+
+@pytest.mark.parametrize("highest", [80.0, 45_000.0])
+def test_what_critics_expect_is_a_figure_where_runs_kept_it(highest: float) -> None:
+    runs = [told(run, value_own_mean=highest) for run in synthetic.demo()]
+    *_, drawn = panel_figures(first(runs))
+    assert drawn.name.endswith("-values")
+    assert f"At the end: LSER {highest / 100:.2f}".rstrip("0") in drawn.sentence.replace(",", "")
+    assert not any("values" in one.name for one in panel_figures(first(synthetic.demo())))
 
 
 def test_a_bound_without_a_value_beside_it_is_no_value() -> None:

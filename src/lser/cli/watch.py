@@ -79,7 +79,8 @@ def values_of(line: dict[str, float]) -> Text | None:
         return None
     largest = max(line["value_replayed_largest"], line["value_own_largest"])
     words = (
-        f"values: mean {line['value_replayed_mean']:.4g}, largest {largest:.4g}, possible "
+        f"values: of what is replayed {line['value_replayed_mean']:.4g}, of its own actions "
+        f"{line['value_own_mean']:.4g}, largest {largest:.4g}, possible "
         f"{line['value_bound_low']:.4g} to {line['value_bound_high']:.4g}; "
         f"spread over actions {line['value_spread']:.3g}, saturated {line['saturated']:.0%}"
     )

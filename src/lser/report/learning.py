@@ -12,6 +12,8 @@ from lser.report.style import name_of, number
 from lser.report.table import Table
 
 Line = Mapping[str, Any]  # a point of a curve
+OWN, REPLAYED = "value_own_mean", "value_replayed_mean"  # keys of a point
+LARGEST = ("value_own_largest", "value_replayed_largest")
 
 
 def while_learning(found: Finding) -> Table | None:
@@ -20,8 +22,10 @@ def while_learning(found: Finding) -> Table | None:
     columns: dict[str, Callable[[Arm], str]] = {
         f"{name_of(panel.metric)} while learning": _last("learning_metric"),
         "regret": _last("regret"),
-        "value over bound, end": _middle(lambda run: _over(run)[-1:]),
-        "at most": _middle(_over),
+        "value over bound, end": _middle(lambda run: _over(run, OWN)[-1:]),
+        "at most": _middle(lambda run: _over(run, OWN)),
+        "of what is replayed": _middle(lambda run: _over(run, REPLAYED)[-1:]),
+        "largest": _middle(lambda run: _over(run, *LARGEST)),
         "spread of values": _middle(lambda run: _said(run, "value_spread")[-1:]),
         "batches of one reward": _share("one_reward"),
         "actions at their bounds": _share("saturated"),
@@ -39,7 +43,8 @@ def while_learning(found: Finding) -> Table | None:
         f"{panel.title}: what was earned while learning, exploration included, and the regret "
         "against the best policy known (means of runs). Of the critic, medians of runs: its mean "
         "value of its own actions over the most that rewards allow, at the end and at the most, "
-        "and how values differ over random actions. Means over training: batches in which all "
+        "that of what it replays at the end, the largest value of all, and how values differ over "
+        "random actions. Means over training: batches in which all "
         "rewards are one, and components of actions at their bounds.",
         tuple(names[at] for at in kept),
         tuple(tuple(row[at] for at in kept) for row in rows),
@@ -50,11 +55,18 @@ def _said(run: Record, key: str) -> list[float]:
     return [float(line[key]) for line in run.curve if key in line]
 
 
-def _over(run: Record) -> list[float]:
-    """A critic's mean value of its own actions over its bound, point by point."""
+def over_the_bound(run: Record, *keys: str) -> list[tuple[float, float]]:
+    """The sessions, and the largest of some of a critic's values over the most rewards allow."""
     looked = [line for line in run.curve if line.get("value_bound_high", 0.0) > 0]
-    known = [line for line in looked if "value_own_mean" in line]
-    return [line["value_own_mean"] / line["value_bound_high"] for line in known]
+    return [
+        (float(line["sessions"]), max(line[key] for key in keys) / line["value_bound_high"])
+        for line in looked
+        if all(key in line for key in keys)
+    ]
+
+
+def _over(run: Record, *keys: str) -> list[float]:
+    return [share for _, share in over_the_bound(run, *keys)]
 
 
 def _last(key: str) -> Callable[[Arm], str]:

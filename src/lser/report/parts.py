@@ -39,7 +39,9 @@ def headline_figure(found: Sequence[StudyFindings]) -> Figure | None:
 
 def panel_figures(found: Finding) -> list[Figure]:
     """The figures that the study's spec asks for in each of its panels."""
-    drawn = (_PANEL_FIGURES.get(kind) for kind in found.panel.spec.figures)
+    drawn = [_PANEL_FIGURES.get(kind) for kind in found.panel.spec.figures]
+    if _curves in drawn:
+        drawn.append(_values)
     return [one for draw in drawn if draw is not None and (one := draw(found)) is not None]
 
 
@@ -116,6 +118,14 @@ def _curves(found: Finding, name: str = "") -> Figure | None:
     text = " ".join(part for part in parts if part)
     alt = f"Learning curves on {found.panel.place}: {name_of(found.panel.metric)} over sessions."
     return _figure(found, "curves", plots.curves(found), text, alt, name=name)
+
+
+def _values(found: Finding) -> Figure | None:
+    """What critics said along the curves, where they were asked."""
+    if not (text := sentences.values(found)):
+        return None
+    alt = f"What critics expect on {found.panel.place} over sessions."
+    return _figure(found, "values", plots.values(found), text, alt)
 
 
 def _dots(found: Finding) -> Figure:

@@ -7,6 +7,7 @@ import numpy as np
 
 from lser.report.figures import Draw
 from lser.report.findings import Finding
+from lser.report.learning import OWN, over_the_bound
 from lser.report.measures import PARTS
 from lser.report.naming import clean
 from lser.report.panels import Arm, Panel, rng_for
@@ -17,6 +18,7 @@ _PART_COLOURS = {
     "env": "#0072b2", "replay": "#d55e00", "learn": "#009e73", "evaluate": "#cc79a7",
     "rest": "#9a9a9a",
 }  # fmt: skip
+FAR = 3.0  # over what rewards allow, from where on values are drawn by their logarithm
 LEGEND, HANDLE = 76, 6  # letters that a legend has room for, and that a line of it takes
 
 
@@ -52,6 +54,40 @@ def curves(found: Finding) -> Draw:
         axes.locator_params(axis="x", nbins=6)
         columns = legend_columns([_shown(arm.name) for arm in panel.arms])
         figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5)
+
+    return draw
+
+
+def values(found: Finding) -> Draw:
+    """What critics think of their own actions over what rewards allow: the median run, and all."""
+    panel = found.panel
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        names, ends = [], [0.0, 1.0]
+        for arm, shown in _looks(panel):
+            runs = [np.array(told).T for run in arm.runs if (told := over_the_bound(run, OWN))]
+            if not runs:
+                continue
+            names.append(_shown(arm.name))
+            coarsest = min((sessions for sessions, _ in runs), key=len)
+            end = min(sessions[-1] for sessions, _ in runs)
+            grid = coarsest[coarsest <= end]
+            for sessions, shares in runs:
+                axes.plot(sessions, shares, color=shown.colour, alpha=0.12, linewidth=0.6)
+                ends = [min(ends[0], shares.min()), max(ends[1], shares.max())]
+            middle = np.median([np.interp(grid, *run) for run in runs], axis=0)
+            axes.plot(grid, middle, color=shown.colour, linewidth=shown.width, label=names[-1])
+        axes.axhline(1.0, color=INK, linestyle="--", linewidth=0.9, alpha=0.6)
+        if ends[1] > FAR:
+            axes.set_yscale("symlog", linthresh=1)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.set_ylim(ends[0], 1.5 * ends[1])
+        axes.set_xlabel("sessions")
+        axes.set_ylabel("value over what rewards allow")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.locator_params(axis="x", nbins=6)
+        figure.legend(loc="outside lower center", ncols=legend_columns(names), fontsize=8.5)
 
     return draw
 

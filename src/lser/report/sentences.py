@@ -7,6 +7,7 @@ import numpy as np
 
 from lser.experiments.records import Record
 from lser.report.findings import FEW_SEEDS, LEVEL, Finding, StudyFindings, Versus
+from lser.report.learning import OWN, over_the_bound
 from lser.report.stats import Interval, holm, iqm
 from lser.report.style import count, interval, listing, name_of, number, percent
 
@@ -52,6 +53,23 @@ def curves(found: Finding) -> str:
     return (
         f"{text}; averaged over the whole training {name_of(top)} is the highest "
         f"({number(heights[top])})."
+    )
+
+
+def values(found: Finding) -> str:
+    """Where critics' values of their own actions end; nothing where no run kept them."""
+    ends = {
+        arm.name: [told[-1][1] for run in arm.runs if (told := over_the_bound(run, OWN))]
+        for arm in found.panel.arms
+    }
+    said = listing(
+        [f"{name_of(a)} {number(float(np.median(e)), digits=2)}" for a, e in ends.items() if e]
+    )
+    if not said:
+        return ""
+    return (
+        "What critics expect of their own actions, over the most that rewards allow (dashed: 1); "
+        f"thin: every run, thick: the median one. At the end: {said}."
     )
 
 
