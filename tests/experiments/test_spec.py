@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lser.experiments.experiment import to_json
-from lser.experiments.presets import SCALES, preset
+from lser.experiments.presets import SCALES, preset, released
 from lser.experiments.studies import GROUPS, STUDIES, Axis, StudySpec, plan, scale_of, value_at
 from lser.experiments.studies.platforms import PLATFORMS, Platform, Policy, ScoreScale
 
@@ -64,7 +64,15 @@ def test_every_study_says_what_it_is_about(name):
 def test_a_group_is_its_studies_one_after_the_other(group):
     whole = plan(group, "quick", 1)
     parts = [run for name in GROUPS[group] for run in plan(name, "quick", 1)]
-    assert whole == parts
+    assert whole == (list(map(released, parts)) if group == "paper" else parts)
+
+
+def test_what_is_called_paper_runs_in_the_regime_of_its_release():
+    runs = plan("paper", "paper", 1)
+    assert {run.study for run in runs} == set(GROUPS["paper"])
+    assert {(run.horizon, run.updates_per_step, run.users) for run in runs} == {("session", 5.0, 1)}
+    agents = {(run.agent.critic, run.agent.norm_gain, run.agent.noise_reset) for run in runs}
+    assert agents == {("late-action", "uniform", False)}
 
 
 def test_a_longer_scale_is_never_shorter():

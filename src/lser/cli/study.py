@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import tyro
@@ -19,7 +20,7 @@ from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.preflight import replay_bytes
 from lser.experiments.presets import Scale
 from lser.experiments.ready import sizes
-from lser.experiments.studies import GROUPS, STUDIES, plan
+from lser.experiments.studies import GROUPS, RELEASED, STUDIES, plan
 from lser.experiments.study import Job, Tally, finished, job_for
 from lser.report.style import count
 from lser.simulators.virtual_taobao.weights import WeightsError
@@ -35,8 +36,11 @@ def study(argv: list[str]) -> int:
 
 
 def _description() -> str:
-    lines = [f"  {name:<12} {spec.about}" for name, spec in STUDIES.items()]
-    groups = [f"  {name:<12} all of: {', '.join(parts)}" for name, parts in GROUPS.items()]
+    about = {name: spec.about for name, spec in STUDIES.items()}
+    for name, parts in GROUPS.items():
+        regime = ", in the regime of the paper's release" if name in RELEASED else ""
+        about[name] = f"all of: {', '.join(parts)}{regime}"
+    lines = [fill(f"  {n:<12} {text}", 78, subsequent_indent=" " * 15) for n, text in about.items()]
     return "\n".join(
         [
             "Run a study: many experiments, side by side, each left as a record.",
@@ -44,7 +48,6 @@ def _description() -> str:
             "Finished runs are never repeated; the same command continues an interrupted study.",
             "",
             *lines,
-            *groups,
             "",
             "example: lser study epsilon --scale medium --seeds 5 --out runs",
         ]

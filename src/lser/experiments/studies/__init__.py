@@ -7,6 +7,7 @@ from lser.catalogue import nearest
 from lser.experiments.studies.known import (
     GROUPS,
     PAPER_PLATFORMS,
+    RELEASED,
     STUDIES,
     TUNING_SEEDS,
     order_of,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUPS",
     "PAPER_PLATFORMS",
+    "RELEASED",
     "REWARD",
     "STUDIES",
     "TUNING_SEEDS",
@@ -38,11 +40,18 @@ __all__ = [
 
 
 def plan(name: str, scale: "Scale", seeds: int) -> "list[Experiment]":
-    """Every run of a study, or of all of them (`paper`); all cells of a seed before the next."""
+    """Every run of a study or a group of them; all cells of a seed before the next.
+
+    The group `paper`, its figures and tables, runs in the regime of its release.
+    """
+    from lser.experiments.presets import released
+
     names = GROUPS.get(name) or (name,)
     for part in names:
         nearest("study", part, (*STUDIES, *GROUPS))
     cells = [cell for part in names for cell in STUDIES[part].experiments(scale)]
+    if name in RELEASED:
+        cells = [released(cell) for cell in cells]
     return [
         _with_seed(cell, seed + STUDIES[cell.study].first_seed)
         for seed in range(seeds)

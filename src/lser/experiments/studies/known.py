@@ -242,9 +242,11 @@ STUDIES: dict[str, StudySpec] = {
 }
 _PLAN = tuple(name for name, spec in STUDIES.items() if spec.cells.startswith(_PLANNED))
 GROUPS: dict[str, tuple[str, ...]] = {
-    "paper": tuple(name for name in STUDIES if name != "tuning" and name not in _PLAN),
+    "paper": ("comparison", "running-time", "epsilon", "ablation", "hyperplanes"),
+    "all": tuple(name for name in STUDIES if name != "tuning" and name not in _PLAN),
     "plan": _PLAN,
 }
+RELEASED = ("paper",)  # groups that run in the release's regime
 # What is drawn and has no cells here: ``lser compare`` and ``lser demo`` make their own.
 _DEMO = StudySpec(
     "demo",
