@@ -170,7 +170,7 @@ def test_s_compares_what_was_cut_off_where_it_stood(fresh):
     assert script.secondary()["reward-top"][0].seeds == 10
     assert script.primary().seeds == 20
     assert script.in_short()
-    assert script.table().count("\n") == 9
+    assert script.table().count("\n") == script.critics().count("\n") == 9
 
 
 def test_t_compares_with_k_and_with_what_s_has_as_printed(fresh):
