@@ -7,12 +7,13 @@ import numpy as np
 
 from lser.experiments.records import Record
 from lser.report.findings import Finding
+from lser.report.measures import OWN, over_the_bound
 from lser.report.panels import Arm
 from lser.report.style import name_of, number
 from lser.report.table import Table
 
 Line = Mapping[str, Any]  # a point of a curve
-OWN, REPLAYED = "value_own_mean", "value_replayed_mean"  # keys of a point
+REPLAYED = "value_replayed_mean"  # keys of a point
 LARGEST = ("value_own_largest", "value_replayed_largest")
 
 
@@ -53,16 +54,6 @@ def while_learning(found: Finding) -> Table | None:
 
 def _said(run: Record, key: str) -> list[float]:
     return [float(line[key]) for line in run.curve if key in line]
-
-
-def over_the_bound(run: Record, *keys: str) -> list[tuple[float, float]]:
-    """The sessions, and the largest of some of a critic's values over the most rewards allow."""
-    looked = [line for line in run.curve if line.get("value_bound_high", 0.0) > 0]
-    return [
-        (float(line["sessions"]), max(line[key] for key in keys) / line["value_bound_high"])
-        for line in looked
-        if all(key in line for key in keys)
-    ]
 
 
 def _over(run: Record, *keys: str) -> list[float]:

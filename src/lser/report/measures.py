@@ -10,6 +10,7 @@ from lser.report.panels import Arm, columns
 from lser.report.stats import Interval, censored_median, clopper_pearson, first_at_or_above
 
 FALL = 0.1  # of the way from random to best: a run that ends further below its peak has fallen
+OWN = "value_own_mean"  # of a point of a curve: what a critic expects of its own actions
 PARTS = ("env", "replay", "learn", "evaluate")  # of a run's wall time
 
 
@@ -52,6 +53,16 @@ def fell(curve: Sequence[Mapping[str, float]], end: Mapping[str, Any], scale: Sc
     noise = 2 * math.hypot(float(peak.get("metric_se", 0)), float(end.get("metric_se", 0)))
     unit = scale.best.score - scale.random.score
     return bool(peak["metric"] - end["metric"] > max(FALL * unit, noise))
+
+
+def over_the_bound(run: Record, *keys: str) -> list[tuple[float, float]]:
+    """The sessions, and the largest of some of a critic's values over the most rewards allow."""
+    looked = [line for line in run.curve if line.get("value_bound_high", 0.0) > 0]
+    return [
+        (float(line["sessions"]), max(line[key] for key in keys) / line["value_bound_high"])
+        for line in looked
+        if all(key in line for key in keys)
+    ]
 
 
 def untrained(run: Record) -> Mapping[str, float] | None:

@@ -5,7 +5,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,12 +52,7 @@ class Arm:
     def curves(self) -> tuple[Float64, Float64]:
         """Sessions (points,) and scores (seeds, points) where all runs have been evaluated."""
         found = [columns(run) for run in self.runs if run.curve]
-        if not found:
-            return np.zeros(0), np.zeros((0, 0))
-        start, end = max(at[0] for at, _ in found), min(at[-1] for at, _ in found)
-        coarsest = min((at for at, _ in found), key=len)
-        grid = np.union1d(coarsest[(coarsest >= start) & (coarsest <= end)], [start, end])
-        return grid, np.array([np.interp(grid, at, scores) for at, scores in found])
+        return on_one_grid(found) if found else (np.zeros(0), np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +175,14 @@ def columns(run: Record) -> tuple[Float64, Float64]:
     lines = {line["sessions"]: line["metric"] for line in run.curve}
     at = sorted(lines)
     return np.array(at, dtype=np.float64), np.array([lines[s] for s in at], dtype=np.float64)
+
+
+def on_one_grid(found: Sequence[tuple[Float64, Float64]]) -> tuple[Float64, Float64]:
+    """Curves (sessions, values) at common sessions: these (points,), and values (runs, points)."""
+    start, end = max(at[0] for at, _ in found), min(at[-1] for at, _ in found)
+    coarsest = min((at for at, _ in found), key=len)
+    grid = np.union1d(coarsest[(coarsest >= start) & (coarsest <= end)], [start, end])
+    return grid, np.array([np.interp(grid, at, values) for at, values in found])
 
 
 def rng_for(seed: int, *names: str) -> np.random.Generator:

@@ -39,9 +39,7 @@ def headline_figure(found: Sequence[StudyFindings]) -> Figure | None:
 
 def panel_figures(found: Finding) -> list[Figure]:
     """The figures that the study's spec asks for in each of its panels."""
-    drawn = [_PANEL_FIGURES.get(kind) for kind in found.panel.spec.figures]
-    if _curves in drawn:
-        drawn.append(_values)
+    drawn = (_PANEL_FIGURES.get(kind) for kind in found.panel.spec.figures)
     return [one for draw in drawn if draw is not None and (one := draw(found)) is not None]
 
 
@@ -146,6 +144,7 @@ _PANEL_FIGURES: dict[str, Callable[[Finding], Figure | None]] = {
     "curves": _curves,
     "runs": _dots,
     "trend": _trend,
+    "values": _values,
 }
 
 

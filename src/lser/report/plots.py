@@ -7,10 +7,9 @@ import numpy as np
 
 from lser.report.figures import Draw
 from lser.report.findings import Finding
-from lser.report.learning import OWN, over_the_bound
-from lser.report.measures import PARTS
+from lser.report.measures import OWN, PARTS, over_the_bound
 from lser.report.naming import clean
-from lser.report.panels import Arm, Panel, rng_for
+from lser.report.panels import Arm, Panel, on_one_grid, rng_for
 from lser.report.stats import Float64, Interval, bootstrap_curves
 from lser.report.style import INK, Look, look, name_of, number
 
@@ -48,12 +47,8 @@ def curves(found: Finding) -> Draw:
             )  # fmt: skip
         _marks(axes.axhline, panel)
         _shares(axes, panel)
-        axes.set_xlabel("sessions")
         axes.set_ylabel(_shown(panel.metric))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.locator_params(axis="x", nbins=6)
-        columns = legend_columns([_shown(arm.name) for arm in panel.arms])
-        figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5)
+        _over_sessions(figure, axes, [_shown(arm.name) for arm in panel.arms])
 
     return draw
 
@@ -66,28 +61,24 @@ def values(found: Finding) -> Draw:
         axes = figure.add_subplot()
         names, ends = [], [0.0, 1.0]
         for arm, shown in _looks(panel):
-            runs = [np.array(told).T for run in arm.runs if (told := over_the_bound(run, OWN))]
+            told = [over_the_bound(run, OWN) for run in arm.runs]
+            runs = [tuple(np.array(points).T) for points in told if points]
             if not runs:
                 continue
             names.append(_shown(arm.name))
-            coarsest = min((sessions for sessions, _ in runs), key=len)
-            end = min(sessions[-1] for sessions, _ in runs)
-            grid = coarsest[coarsest <= end]
             for sessions, shares in runs:
                 axes.plot(sessions, shares, color=shown.colour, alpha=0.12, linewidth=0.6)
                 ends = [min(ends[0], shares.min()), max(ends[1], shares.max())]
-            middle = np.median([np.interp(grid, *run) for run in runs], axis=0)
-            axes.plot(grid, middle, color=shown.colour, linewidth=shown.width, label=names[-1])
+            at, shares = on_one_grid(runs)
+            middle = np.median(shares, axis=0)
+            axes.plot(at, middle, color=shown.colour, linewidth=shown.width, label=names[-1])
         axes.axhline(1.0, color=INK, linestyle="--", linewidth=0.9, alpha=0.6)
         if ends[1] > FAR:
             axes.set_yscale("symlog", linthresh=1)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.set_ylim(ends[0], 1.5 * ends[1])
-        axes.set_xlabel("sessions")
         axes.set_ylabel("value over what rewards allow")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.locator_params(axis="x", nbins=6)
-        figure.legend(loc="outside lower center", ncols=legend_columns(names), fontsize=8.5)
+        _over_sessions(figure, axes, names)
 
     return draw
 
@@ -220,6 +211,14 @@ def _seconds(mean: dict[str, float], part: str) -> float:
     if part != "rest":
         return mean[part]
     return max(0.0, mean["wall"] - sum(mean[p] for p in PARTS))
+
+
+def _over_sessions(figure: Any, axes: Any, names: Sequence[str]) -> None:
+    """What figures along a curve have in common: the sessions below, and whose line is whose."""
+    axes.set_xlabel("sessions")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.locator_params(axis="x", nbins=6)
+    figure.legend(loc="outside lower center", ncols=legend_columns(names), fontsize=8.5)
 
 
 def _marks(line: Any, panel: Panel) -> None:

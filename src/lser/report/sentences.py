@@ -7,7 +7,7 @@ import numpy as np
 
 from lser.experiments.records import Record
 from lser.report.findings import FEW_SEEDS, LEVEL, Finding, StudyFindings, Versus
-from lser.report.learning import OWN, over_the_bound
+from lser.report.measures import OWN, over_the_bound
 from lser.report.stats import Interval, holm, iqm
 from lser.report.style import count, interval, listing, name_of, number, percent
 

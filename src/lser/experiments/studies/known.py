@@ -24,7 +24,7 @@ STUDIES: dict[str, StudySpec] = {
             about="Fig. (a) to (d): every memory on every platform, and the controls it lacks.",
             cells=f"{_CELLS}:comparison",
             arm_by=(_MEMORY,),
-            figures=("curves", "runs", "improvement", "times"),
+            figures=("curves", "runs", "values", "improvement", "times"),
         ),
         StudySpec(
             "running-time",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lser.experiments.presets import Scale
 
 WORLD = "simulator.world_seed"
-Picture = Literal["curves", "runs", "trend", "improvement", "map", "times"]
+Picture = Literal["curves", "runs", "values", "trend", "improvement", "map", "times"]
 Reading = Literal["standing", "trend", "forest", "map", "none"]
 
 
@@ -59,7 +59,7 @@ class StudySpec:
     """What names a panel, beside its simulator."""
     reference: str = "uniform"
     """The arm that the others are measured against."""
-    figures: tuple[Picture, ...] = ("curves", "runs")
+    figures: tuple[Picture, ...] = ("curves", "runs", "values")
     reads: Reading = "standing"
     """What its sentences are about."""
     headline: bool = True
