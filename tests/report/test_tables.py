@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -169,6 +170,14 @@ def test_what_runs_told_while_learning_is_a_table_of_its_own() -> None:
 
 def test_where_no_run_told_anything_there_is_no_such_table() -> None:
     assert while_learning(first(synthetic.demo())) is None
+
+
+@pytest.mark.parametrize("broken", [math.inf, -math.inf, math.nan])
+def test_a_critic_that_broke_does_not_end_the_figure(broken: float) -> None:
+    runs = [told(run, value_own_mean=broken, value_own_largest=broken) for run in synthetic.demo()]
+    *_, drawn = panel_figures(first(runs))
+    assert drawn.name.endswith("-values")
+    assert while_learning(first(runs)) is not None
 
 
 @pytest.mark.parametrize("highest", [80.0, 45_000.0])

@@ -14,6 +14,7 @@ from lser.checks import check_number
 from lser.cli.display import LINE_SECONDS, left, scores, stdout
 from lser.cli.words import plain, quoted
 from lser.experiments import progress, records
+from lser.experiments.signals import VALUES
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -75,7 +76,7 @@ def view(folder: Path) -> Group:
 
 def values_of(line: dict[str, float]) -> Text | None:
     """The critic's values beside what rewards allow, in red where they have left it."""
-    if "value_bound_high" not in line:
+    if not line.keys() >= set(VALUES.values()):
         return None
     largest = max(line["value_replayed_largest"], line["value_own_largest"])
     words = (

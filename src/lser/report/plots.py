@@ -68,7 +68,8 @@ def values(found: Finding) -> Draw:
             names.append(_shown(arm.name))
             for sessions, shares in runs:
                 axes.plot(sessions, shares, color=shown.colour, alpha=0.12, linewidth=0.6)
-                ends = [min(ends[0], shares.min()), max(ends[1], shares.max())]
+                known = shares[np.isfinite(shares)]  # those of a critic that broke are not drawn
+                ends = [min([ends[0], *known]), max([ends[1], *known])]
             at, shares = on_one_grid(runs)
             middle = np.median(shares, axis=0)
             axes.plot(at, middle, color=shown.colour, linewidth=shown.width, label=names[-1])
