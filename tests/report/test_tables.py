@@ -207,7 +207,7 @@ def test_a_value_that_came_back_is_seen_at_its_most() -> None:
     assert (row["value over bound, end"], row["at most"]) == ("0.20", "0.50")
 
 
-def test_policies_without_a_memory_stand_below_the_arms() -> None:
+def test_reference_policies_stand_below_the_arms() -> None:
     runs = [synthetic.record("s", "lser", seed, level=0.9) for seed in range(3)]
     table, found = tables.scores(first(runs)), first(runs)
     assert found.panel.scale is not None
@@ -215,7 +215,7 @@ def test_policies_without_a_memory_stand_below_the_arms() -> None:
     assert known["linear bandit"] == "0.899"
     names = [found.panel.scale.best.name, found.panel.scale.random.name]
     assert [*known][:: len(known) - 1] == names
-    assert "policies without a memory" in table.caption
+    assert "reference policies" in table.caption
     own = {"name": "somebodys-own"}
     elsewhere = [synthetic.record("s", "lser", s, level=0.9, simulator=own) for s in range(3)]
     assert len(tables.scores(first(elsewhere)).rows) == 1

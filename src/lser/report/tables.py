@@ -41,7 +41,9 @@ def scores(found: Finding) -> Table:
         )
     rows = [_score_row(found, row, compared=bool(against)) for row in found.estimates]
     if panel.scale is not None:
-        caption += "; below them what policies without a memory score there"
+        caption += (
+            "; below them what reference policies score there, bandits by short runs of their own"
+        )
         rest = ("–",) * (len(columns) - 4)
         rows += [(one.name, "–", "–", number(one.score), *rest) for one in panel.scale.policies]
     return Table(f"{panel.name}-scores", f"{caption}.", tuple(columns), tuple(rows))
