@@ -160,12 +160,12 @@ def reading() -> str:
     return (
         f"**The cure at the paper's length** (K of the plan; VirtualTaobao, 90,000 sessions, "
         f"{seeds} seeds from 100 on, every memory with the same cure). The primary test "
-        f"**{said}**: a run of LSER ends above one of uniform with probability {interval(better)}; final CTR "
-        f"{ends}, LSER minus uniform {interval(found.mean, sign=True)}, {chance(found.p)}. What "
-        f"locality adds is not seen: {_beside()}. Targets of LSER with the cure: {aimed}. "
-        f"As printed LSER stood at {np.mean(there):.3f} when time cut it off at {until:,} sessions "
-        f"({sum(score < LOW for score in there)} of {len(there)} runs below {LOW:g}), with the "
-        f"cure at {np.mean(cured):.3f} there."
+        f"**{said}**: a run of LSER ends above one of uniform with probability {interval(better)}; "
+        f"final CTR {ends}, LSER minus uniform {interval(found.mean, sign=True)}, "
+        f"{chance(found.p)}. What locality adds is not seen: {_beside()}. Targets of LSER "
+        f"with the cure: {aimed}. As printed LSER stood at {np.mean(there):.3f} when time cut it "
+        f"off at {until:,} sessions ({sum(score < LOW for score in there)} of {len(there)} runs "
+        f"below {LOW:g}), with the cure at {np.mean(cured):.3f} there."
     )
 
 

@@ -4,6 +4,7 @@ The large golden set of the original simulators lies outside this repository. Wh
 tests use the small one in tests/golden/originals, which ``python -m parity record`` wrote.
 """
 
+import importlib.util
 import os
 import secrets
 from pathlib import Path
@@ -33,3 +34,14 @@ GOLDEN = SHARED / "golden" if (SHARED / "golden").is_dir() else RECORDED
 def golden() -> Path:
     """The folder with data from the original simulators."""
     return GOLDEN
+
+
+@pytest.fixture(scope="module")
+def build():
+    """The script that writes the pages of results, with what it imports beside it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "results"))
+        spec = importlib.util.spec_from_file_location("results_build", ROOT / "results/build.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
