@@ -12,6 +12,8 @@ from lser.experiments.studies import plan
 RERUN, NOISE = ("lser", "uniform"), 0.1  # the runs of C that J makes again
 BESIDE = ("reward-top", "per", "der", "aer", "ser", "her")  # of S
 LATER = ("reward-top", "aer", "ser", "her")  # of these Z has ten more seeds
+ALONE = ("bounds alone", "the newest alone", "contrast alone")  # parts of the cure
+SLOW = ("per", "der")  # these wait for errors, and S was cut off with them half-way
 FLEET, CPU = "another fleet", "a CPU"  # where
 
 
@@ -47,6 +49,9 @@ STUDIES = {
     "z": Study(
         "length", "paper", 20, only=("shuffled-code", *LATER), after=dict.fromkeys(LATER, 10)
     ),
+    "aa": Study("parts", "paper", 12, only=ALONE),
+    "ab": Study("length", "paper", 20, only=SLOW, after=dict.fromkeys(SLOW, 10)),
+    "ac": Study("cure", "paper", 10, only=("der with the cure",)),
 }
 
 
@@ -67,7 +72,7 @@ class Choice:
     """Of G."""
 
 
-def chosen(letters: str, choice: Choice) -> list[Experiment]:
+def chosen(letters: Sequence[str], choice: Choice) -> list[Experiment]:
     """The letters' runs that can be stacked (bandits cannot), those of H with those of J."""
     cells = []
     for letter in letters:
@@ -89,11 +94,11 @@ def rerun(where: str, seeds: int = STUDIES["h"].seeds) -> list[Experiment]:
     ]
 
 
-def command_of(one: Experiment, letters: str) -> str:
+def command_of(one: Experiment, letters: Sequence[str]) -> str:
     """What makes this run, for its record."""
     study = next((STUDIES[at] for at in letters if STUDIES[at].name == one.study), None)
     if study is None:
-        return f"python results/planned.py FOLDER {letters}"
+        return f"python results/planned.py FOLDER {' '.join(letters)}"
     return f"lser study {study.name} --scale {study.scale} --seeds {study.seeds} --engine fleet"
 
 

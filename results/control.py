@@ -1,7 +1,7 @@
 """What the hash adds at the paper's length: the figures of Y and Z in plan.md.
 
 LSER is read beside shuffled-code, its own buckets filled with anybody's transitions: with the cure
-(Y, beside K's runs) and as printed (Z, beside S's). ``python results/planned.py FOLDER yz --arms
+(Y, beside K's runs) and as printed (Z, beside S's). ``python results/planned.py FOLDER y z --arms
 ...`` makes the runs, ``python results/control.py pack FOLDER`` writes ``cure_control.jsonl.gz`` and
 ``length_control.jsonl.gz``; without arguments it prints every figure from there.
 """

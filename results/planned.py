@@ -3,9 +3,9 @@
 ``python results/planned.py FOLDER d --seconds 420`` runs D's fleets one after another;
 ``python results/planned.py FOLDER a --seconds 900`` measures how fast the paper's regime is on
 seeds that are not reported, sets the length that fits, and runs it; ``b``, ``c``, ``f``, ``g``,
-``h`` (with J's second runs), ``k``, ``s``, ``y`` and ``z`` (``yz``: both) run what `cells` says, in
-one fleet. What is finished is not run again. A fleet that the time cuts off leaves its records as
-stopped, with a last evaluation.
+``h`` (with J's second runs), ``k``, ``s`` and those after it run what `cells` says, several letters
+in one fleet. What is finished is not run again. A fleet that the time cuts off leaves its records
+as stopped, with a last evaluation.
 """
 
 import argparse
@@ -179,20 +179,23 @@ def run_chosen(options: argparse.Namespace, deadline: float) -> None:
         noise=options.noise,
         flips=options.flips,
     )
-    letters = options.experiment
+    letters = options.letters
     runs = chosen(letters, choice)[: options.limit]
     jobs = [job_for(one, options.folder, command_of(one, letters)) for one in runs]
     left = [job for job in jobs if not finished(job)]
     if left and time.time() < deadline:
-        print(f"{letters}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
+        print(f"{' '.join(letters)}: {len(left)} of {len(jobs)} runs, {time.ctime()}", flush=True)
         apart(sail, left, options.device, options.workers, deadline)
 
 
+ALONE = {"d": run_d, "a": run_a}  # by fleets of their own
+
+
 def main() -> None:
-    """Run one experiment."""
+    """Run what some letters stand for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("experiment", choices=("d", "a", *STUDIES, "yz"))
+    parser.add_argument("letters", nargs="+", choices=("d", "a", *STUDIES))
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--first", type=int, default=0, help="of D's fleets")
     parser.add_argument("--last", type=int, help="of D's fleets, this one not included")
@@ -213,7 +216,10 @@ def main() -> None:
     options = parser.parse_args()
     deadline = time.time() + options.seconds
     options.small = {"sessions": options.sessions} if options.sessions else {}
-    {"d": run_d, "a": run_a}.get(options.experiment, run_chosen)(options, deadline)
+    alone = [letter for letter in options.letters if letter in ALONE]
+    if alone and len(options.letters) > 1:
+        parser.error(f"{alone[0]} has fleets of its own: it goes with no other letter")
+    ALONE.get(options.letters[0], run_chosen)(options, deadline)
 
 
 if __name__ == "__main__":

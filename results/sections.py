@@ -33,7 +33,7 @@ class Section(NamedTuple):
     command: str
 
 
-_HASH = "python results/planned.py FOLDER yz --arms ..."
+_HASH = "python results/planned.py FOLDER y z --arms ..."
 _CURE = "lser study cure --scale paper --seeds 20 --engine fleet --device cuda --only ..."
 _OTHERS = "python results/planned.py FOLDER k --arms ... --seeds 17"
 _RERUNS = "python results/planned.py FOLDER h` and `python results/reruns.py run FOLDER"

@@ -248,7 +248,7 @@ def test_a_control_that_was_cut_off_is_read_where_it_stood(hashed):
 def test_what_y_and_z_are_of_other_letters(scripts):
     cells = scripts["cells"]
     arms = {}
-    for one in cells.chosen("yz", cells.Choice()):
+    for one in cells.chosen(("y", "z"), cells.Choice()):
         arms.setdefault((one.study, one.label), []).append(one.seed)
     assert arms.pop(("cure", "shuffled-code with the cure")) == [*range(100, 120)]
     assert arms.pop(("length", "shuffled-code")) == [*range(120, 140)]

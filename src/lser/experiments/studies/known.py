@@ -10,6 +10,7 @@ _MEMORY = Axis("memory.name")
 TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones below: they never meet
 NEW_SEEDS = 100  # planned experiments start here: seeds below were looked at before
 NEWER_SEEDS = 120  # for what asks again what seeds from 100 on have shown in part
+NEWEST_SEEDS = 180  # and for what has neither
 
 PAPER_PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 
@@ -172,6 +173,17 @@ STUDIES: dict[str, StudySpec] = {
             arm_by=(_MEMORY,),
             panel_by=(Axis("sessions", "newer seeds, {:,} sessions"),),
             first_seed=NEWER_SEEDS,
+        ),
+        StudySpec(
+            "parts",
+            "The cure's parts",
+            "Which part of the cure keeps long runs of LSER from falling?",
+            about="AA: LSER as printed with bounds, the newest or contrast alone, and with all.",
+            cells=f"{_PLANNED}:parts",
+            headline=False,
+            compared=("memory", "agent"),
+            reference="lser",
+            first_seed=NEWEST_SEEDS,
         ),
         StudySpec(
             "locality",

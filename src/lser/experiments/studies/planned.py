@@ -66,6 +66,19 @@ def length(scale: Scale) -> Iterator[Experiment]:
         yield _cell(run, "length", memory)
 
 
+def parts(scale: Scale) -> Iterator[Experiment]:
+    """AA: LSER as printed, with each part of the cure alone, and with all of them."""
+    sessions = {"quick": 60, "medium": 15_000, "paper": 90_000}[scale]
+    run = replace(_taobao("lser", sessions), evaluate_every=max(1, sessions // 60))
+    cured = steady(run)
+    contrast = {name: getattr(cured.memory, name) for name in ("greedy_per", "random_from")}
+    yield _cell(run, "parts", "lser")
+    yield _cell(replace(run, agent=cured.agent), "parts", "bounds alone")
+    yield _cell(_with_memory(run, newest=cured.memory.newest), "parts", "the newest alone")
+    yield _cell(_with_memory(run, **contrast), "parts", "contrast alone")
+    yield _cell(cured, "parts", "the whole cure")
+
+
 def confirmation(scale: Scale) -> Iterator[Experiment]:
     """C: LSER against uniform and the matched controls on new seeds, at two levels of noise."""
     sessions = {"quick": 60, "medium": 15_000, "paper": 15_000}[scale]
