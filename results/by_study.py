@@ -63,9 +63,9 @@ def groups() -> dict[str, Sequence[Part]]:
             *_plain(words.headline(taobao, findings()), words.steadiness(taobao)),
             *_sections("c"),
             *_plain(words.carried(taobao, findings()), words.lasting(longest, epsilon)),
-            *_sections("sz"),
+            *_sections("s", "z", "z_others"),
         ),
-        "VirtualTaobao, with the cure": _sections("kty"),
+        "VirtualTaobao, with the cure": _sections("k", "t", "y"),
         "Every memory tuned alike": (
             Part(tuned_alike.block(), "tuned_alike"),
             Part(taobao_tuning.block(), "taobao_tuning"),
@@ -78,7 +78,7 @@ def groups() -> dict[str, Sequence[Part]]:
             Part(regions_large.block(), "regions_large"),
         ),
         "Why runs fall, and what else could hold them": (
-            *_sections("b"),
+            *_sections("aa", "b"),
             Part(paper_regime.block(), "paper_regime"),
             Part(regime_bounded.reading(), "regime_bounded"),
             Part(regime_options.reading(), "regime_options"),
@@ -115,7 +115,7 @@ def _plain(*said: str) -> Iterable[Part]:
     return map(Part, said)
 
 
-def _sections(letters: str) -> list[Part]:
+def _sections(*letters: str) -> list[Part]:
     return [Part(section(letter)) for letter in letters]
 
 

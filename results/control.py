@@ -44,8 +44,6 @@ class Control:
     beside: Callable[[], Runs]
     """The runs of LSER that were known."""
     ending: str = ""
-    left: str = ""
-    """What the letter has beside its primary test, which has not run."""
 
     def known(self) -> bool:
         """Whether it has been run."""
@@ -88,7 +86,7 @@ class Control:
             f"minus it {self.difference()} (Welch {interval(self._welch(), sign=True)}; a run of "
             f"LSER ends above one of it with probability {better}). Runs below {cure.LOW:g} at the "
             f"end: {low}; that end more than a tenth of the possible below their best: "
-            f"{self._counted(_fell)}. {self._believed()}{self.left}"
+            f"{self._counted(_fell)}. {self._believed()}"
         ).rstrip()
 
     def _welch(self) -> Interval:
@@ -160,7 +158,6 @@ Y = Control(
 Z = Control(
     *("z", "as printed", "length", RESULTS / "length_control.jsonl.gz"),
     beside=lambda: length.runs().runs,
-    left="Ten more seeds of reward-top, AER, SER and HER, Z's secondary tests, have not run.",
 )
 
 

@@ -6,6 +6,7 @@ import cure
 import interest_watch
 import length
 import like_with_like
+import parts
 import regions
 import regions_cured
 import regions_large
@@ -71,8 +72,22 @@ def _cured() -> str:
     return (
         "**With the cure it stays.** `lser-steady` keeps values within what rewards allow, puts "
         "the newest transitions into every batch and tosses its coin for every item: "
-        f"{ends[0]} at 90,000 sessions, uniform with the same cure {ends[1]}, {signed(found)}. It "
-        f"is above {listing(like_with_like.beaten())} too; {level} are level with it."
+        f"{ends[0]} at 90,000 sessions, uniform with the same cure {ends[1]}, {signed(found)}. "
+        f"{_enough()}It is above {listing(like_with_like.beaten())} too; {level} are level with it."
+    )
+
+
+def _enough() -> str:
+    """AA; nothing before it has been run."""
+    if not parts.known():
+        return ""
+    arms = ("the newest alone", "bounds alone", "contrast alone")
+    if [parts.answer(arm) for arm in arms] != ["keeps runs from falling", "open", "open"]:
+        raise ValueError("the records no longer say which part of the cure is enough")
+    newest, *others = map(parts.of, arms)
+    return (
+        f"The newest alone are enough: {newest} runs fall; of those with bounds or the coin alone "
+        f"{' and '.join(others)} do. "
     )
 
 

@@ -1,4 +1,4 @@
-"""C, S, Z, K, T, Y, H, J and B of plan.md on the page of results; nothing of what was not run."""
+"""Planned studies on VirtualTaobao for the page of results; nothing of what was not run."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -9,7 +9,9 @@ import cure
 import fall
 import length
 import like_with_like
+import more_seeds
 import options
+import parts
 import reruns
 
 from lser.report.style import listing
@@ -41,11 +43,13 @@ SECTIONS = {  # by letter
     "c": Section("confirmation", confirmation, "python results/planned.py FOLDER c"),
     "s": Section("length", length, "python results/planned.py FOLDER s"),
     "z": Section("control", control.Z, _HASH),
+    "z_others": Section("more_seeds", more_seeds, "python results/planned.py FOLDER z --arms ..."),
     "k": Section("cure", cure, _CURE),
     "t": Section("like_with_like", like_with_like, _OTHERS),
     "y": Section("control", control.Y, _HASH),
     "h": Section("options", options, "python results/planned.py FOLDER h"),
     "j": Section("reruns", reruns, _RERUNS),
+    "aa": Section("parts", parts, "python results/planned.py FOLDER aa"),
     "b": Section("fall", fall, "python results/planned.py FOLDER b --sessions N"),
 }
 

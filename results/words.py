@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import parts
 from scipy.stats import fisher_exact
 
 from lser.report.findings import Finding, StudyFindings, Versus, between
@@ -109,11 +110,27 @@ def lasting(longest: Finding, epsilon: Finding) -> str:
         f"{interval(pair.difference, sign=True)} over {pair.pairs} seeds, too few to decide "
         f"anything; {_fell(longest, 'lser')} LSER runs end far below their best, the worst at "
         f"{number(worst.worst)}, {_fell(longest, 'uniform')} of uniform do. Batches without "
-        "contrast are the likely cause: [many hold one single reward](#contrast), drawing only the "
-        f"best is the worst share there is (greedy 1 minus .9: "
+        "contrast were the likely cause: [many hold one single reward](#contrast), drawing only "
+        "the best is the worst share there is (greedy 1 minus .9: "
         f"{interval(greedy.difference, sign=True)}), and T_r, which sets it to 1, harmed every run "
-        "it touched (see the claims). It stays likely: B of the plan, which was to decide between "
-        "causes, is open."
+        f"it touched (see the claims). {_cause()}"
+    )
+
+
+def _cause() -> str:
+    """What AA says of the cause."""
+    if not parts.known():
+        return "It stays likely: B of the plan, which was to decide between causes, is open."
+    newest, contrast, bounds = (
+        parts.of(arm) for arm in ("the newest alone", "contrast alone", "bounds alone")
+    )
+    if parts.answer("the newest alone") == "open" or parts.answer("contrast alone") != "open":
+        raise ValueError("the records no longer say that the newest alone keep runs from falling")
+    return (
+        f"They are not (AA of the plan): with contrast alone {contrast} runs fall all the same, "
+        f"with bounded values {bounds}, and with the newest transitions in every batch {newest}. "
+        "What the critic lacks are the steps that its agent takes now: the best of a bucket are "
+        "old, and nothing tells it that they are no longer earned."
     )
 
 

@@ -15,7 +15,10 @@ from lser.report.overview import overview
 from lser.report.sorting import studies
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-NAMES = ("confirmation", "length", "like_with_like", "options", "reruns", "fall")
+NAMES = (
+    *("confirmation", "length", "like_with_like", "options", "reruns", "fall"),
+    *("parts", "more_seeds"),
+)
 POINTS = 20
 
 
@@ -35,7 +38,7 @@ def fresh(scripts, monkeypatch, tmp_path):
     def forget():
         for name in NAMES:
             scripts[name].runs.cache_clear()
-        for name in ("length", "like_with_like"):
+        for name in ("length", "like_with_like", "more_seeds"):
             scripts[name].standing.cache_clear()
 
     for name in NAMES:
@@ -362,3 +365,69 @@ def test_new_seeds_are_a_row_of_the_table_and_words_of_the_claims(fresh):
     assert "; LSER minus uniform: new seeds, noise 0.1 +0.1" in ends
     falls = next(text for claim, text in words.items() if claim.startswith("After its peak"))
     assert "; new seeds, 60,000: LSER 0 of 10, uniform 0 of 10" in falls
+
+
+@pytest.fixture
+def apart(fresh, monkeypatch):
+    """AA read from made-up runs of its parts, beside S's and K's that are committed."""
+    script = fresh["parts"]
+    monkeypatch.setattr(fresh["length"], "FILE", RESULTS / "length.jsonl.gz")
+
+    def read(**falls):
+        """How far each run of an arm falls, by the word before its last."""
+        made = fresh["cells"].chosen(["aa"], fresh["cells"].Choice())
+        ends = [0.95 - falls[one.label.split()[-2]] for one in made]
+        pack(script, [run(one, end, peak=0.95) for one, end in zip(made, ends, strict=True)])
+        return script
+
+    return read
+
+
+def test_a_part_keeps_runs_from_falling_by_fishers_test(apart):
+    script = apart(bounds=0.5, newest=0.0, contrast=0.05)
+    assert script.fell("bounds alone") == (12, 0)
+    assert script.answer("the newest alone").startswith("keeps")
+    assert script.answer("contrast alone").startswith("keeps")
+    assert script.answer("bounds alone") == "makes more runs fall"
+    assert "the newest alone and contrast alone: keeps runs from falling" in script.said()
+    assert script._means() == ""  # contrast holds runs too here
+
+
+def test_what_follows_for_the_cause_is_told_where_it_does(apart):
+    script = apart(bounds=0.0, newest=0.0, contrast=0.5)
+    assert script.answer("contrast alone") == "makes more runs fall"
+    assert script._means() == ""
+
+
+def test_parts_are_lser_as_printed_but_for_one(scripts):
+    every = scripts["cells"].chosen(["aa"], scripts["cells"].Choice())
+    one = {run.label: run for run in every if run.seed == 180}
+    printed = next(
+        run for run in scripts["cells"].chosen(["s"], scripts["cells"].Choice())
+        if run.label == "lser"
+    )  # fmt: skip
+    bounds, contrast, newest = (one[arm] for arm in sorted(one))
+    alike = {"label": "lser", "study": "length", "seed": printed.seed}
+    assert replace(bounds, agent=printed.agent, **alike) == printed
+    assert bounds.agent == replace(printed.agent, value_bound="auto")
+    assert newest.memory == replace(printed.memory, newest=8)
+    both = {"greedy_per": "item", "random_from": "memory"}
+    assert contrast.memory == replace(printed.memory, **both)
+    assert replace(contrast, memory=printed.memory, **alike) == printed
+
+
+def test_twenty_seeds_pay_for_the_look_before(fresh):
+    script, cells = fresh["more_seeds"], fresh["cells"]
+    levels = {"lser": 0.8, "reward-top": 0.9, "aer": 0.8, "ser": 0.7, "her": 0.3}
+    before = [one for one in cells.chosen("s", cells.Choice()) if one.label in levels]
+    pack(fresh["length"], [run(one, levels[one.label]) for one in before])
+    more = [one for one in cells.chosen("z", cells.Choice()) if one.label in levels]
+    pack(script, [run(one, levels[one.label]) for one in more])
+    found = script.secondary()
+    assert [one.seeds for one, _ in found.values()] == [20] * 4
+    raw = script.standing().gap("lser", "aer", "metric").p
+    assert found["aer"][1] == min(1.0, 2 * raw)  # the least of the four: Holm's factor is 1
+    assert script.separated() == {
+        "reward-top": "below", "aer": "not separated", "ser": "above", "her": "above",
+    }  # fmt: skip
+    assert "LSER does not win: it ends below reward-top" in script.reading()
