@@ -50,6 +50,7 @@ STUDIES = {
         "length", "paper", 20, only=("shuffled-code", *LATER), after=dict.fromkeys(LATER, 10)
     ),
     "aa": Study("parts", "paper", 12, only=ALONE),
+    "bb": Study("plateaus", "paper", 12),
     "ab": Study("length", "paper", 20, only=SLOW, after=dict.fromkeys(SLOW, 10)),
     "ac": Study("cure", "paper", 10, only=("der with the cure",)),
 }

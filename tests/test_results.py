@@ -89,6 +89,7 @@ def test_every_experiment_is_planned_on_seeds_that_no_result_has_used(build):
         "offers",
         "paper-regime",
         "parts",
+        "plateaus",
         "recommender",
     }  # themselves planned
     used = {run.seed for run in build.found() if run.study not in planned}

@@ -40,7 +40,7 @@ class Entry:
     source: str = ""
     """Whom to cite."""
     needs: frozenset[str] = frozenset()
-    """Of query, td_errors, sessions, goals, files, items, clicks: what it makes use of."""
+    """Of query, td_errors, sessions, goals, files, items, clicks, sight: what it makes use of."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that make this variant of the class."""
     look: tuple[str, str] | None = None
@@ -296,5 +296,7 @@ AGENTS = Catalogue(
           "the mean rewarded direction, for everybody", _OURS, look=("#cc79a7", "P")),
     entry("random", "lser.agents.simple:RandomAgent", "random", "uniformly random actions", _OURS,
           look=("#95743a", ">")),
+    entry("oracle", "lser.agents.oracle:Oracle", "oracle",
+          "sees the hidden user: the best page known", _OURS, needs="sight", look=("#1a1a1a", "*")),
 )
 # fmt: on

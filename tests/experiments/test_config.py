@@ -121,7 +121,7 @@ def test_a_study_repeats_every_cell_for_every_seed(scale):
             runs = [replace(r, simulator=replace(r.simulator, world_seed=0)) for r in runs]
         cells = {json.dumps(to_json(replace(r, seed=0))) for r in runs}
         assert len(runs) == 2 * len(cells)
-        planned = 120 if name == "length" else 100
+        planned = {"length": 120, "parts": 180, "plateaus": 220}.get(name, 100)
         start = TUNING_SEEDS if name == "tuning" else planned if name in GROUPS["plan"] else 0
         assert {r.seed for r in runs} == {start, start + 1}
 

@@ -93,7 +93,7 @@ def test_every_study_can_be_planned_and_its_runs_are_apart(name, scale):
     assert {run.study for run in runs} == {name}
     first = min(run.seed for run in runs)
     # looked at before, planned, planned on seeds newer than those, tuning: they never meet
-    assert first in (0, 100, 120, TUNING_SEEDS)
+    assert first in (0, 100, 120, 180, 220, TUNING_SEEDS)
     assert (first == TUNING_SEEDS) == (name == "tuning")
     assert {run.seed for run in runs} == {first, first + 1}
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lser.agents.click_model import ClickModel
     from lser.agents.ddpg import DDPG
+    from lser.agents.oracle import Oracle
     from lser.agents.protocol import Agent, Learned, Values
     from lser.agents.ridge import Ridge
     from lser.agents.sac import SAC
@@ -20,6 +21,7 @@ __all__ = [
     "Agent",
     "ClickModel",
     "Learned",
+    "Oracle",
     "Popular",
     "RandomAgent",
     "Ridge",
@@ -30,6 +32,7 @@ _HOMES = {
     "Agent": "protocol",
     "ClickModel": "click_model",
     "Learned": "protocol",
+    "Oracle": "oracle",
     "Popular": "simple",
     "RandomAgent": "simple",
     "Values": "protocol",

@@ -9,6 +9,7 @@ from lser.agents.actor_critic import ActorCritic
 from lser.agents.bandit import Bandit
 from lser.agents.click_model import ClickModel
 from lser.agents.ddpg import DDPG
+from lser.agents.oracle import Oracle
 from lser.agents.ridge import Ridge
 from lser.agents.sac import SAC
 from lser.agents.simple import Popular, RandomAgent
@@ -16,7 +17,7 @@ from lser.agents.td3 import TD3
 
 KINDS: dict[str, type[ActorCritic]] = {kind.__name__: kind for kind in (DDPG, TD3, SAC)}
 BANDITS: dict[str, type[Bandit]] = {
-    kind.__name__: kind for kind in (ClickModel, Ridge, Popular, RandomAgent)
+    kind.__name__: kind for kind in (ClickModel, Oracle, Popular, RandomAgent, Ridge)
 }
 
 

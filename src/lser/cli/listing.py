@@ -12,7 +12,11 @@ from lser.cli.json_text import json_text
 from lser.simulators import SIMULATORS as IDS
 from lser.simulators.virtual_taobao.weights import WeightsError
 
-NEEDS = {"clicks": "rewards that count clicks", "items": "the catalogue, where one is known"}
+NEEDS = {
+    "clicks": "rewards that count clicks",
+    "items": "the catalogue, where one is known",
+    "sight": "what the simulator alone knows",
+}
 
 
 def memories(argv: list[str]) -> int:

@@ -15,6 +15,7 @@ from lser.replay import Replay
 from lser.simulators.base import Anchor, facts_of
 from lser.training import Evaluation, Step, evaluate, train
 from lser.training.goals import GoalEnv
+from lser.training.sight import SightedEnv
 from lser.types import Items
 
 
@@ -82,12 +83,16 @@ def build(experiment: Experiment) -> Built:
 def make_env(
     experiment: Experiment, users: int, *, evaluation: bool = False
 ) -> VectorEnv[Any, Any, Any]:
-    """The experiment's environment, with goals in the observation where the memory needs them."""
-    kind = SIMULATORS[experiment.names[0]].load()
+    """The experiment's environment; its observations end in what memory and agent need to see.
+
+    For hindsight that is a goal, for the oracle the best action.
+    """
+    simulator, memory, agent = experiment.names
+    kind = SIMULATORS[simulator].load()
     env: VectorEnv[Any, Any, Any] = kind(users, params=experiment.simulator)
-    if "goals" in MEMORIES[experiment.names[1]].needs:
-        return GoalEnv(env, facts_of(kind).goals, highest=evaluation)
-    return env
+    if "goals" in MEMORIES[memory].needs:
+        env = GoalEnv(env, facts_of(kind).goals, highest=evaluation)
+    return SightedEnv(env) if "sight" in AGENTS[agent].needs else env
 
 
 def build_agent(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Agent:

@@ -289,6 +289,19 @@ class UserVectorEnv(_Batched, gym.vector.VectorEnv[Float32, Any, NDArray[Any]]):
         truncated = np.zeros(self.num_envs, np.bool_)
         return observation, outcome.reward, done, truncated, info
 
+    def best_action(self) -> NDArray[Any]:
+        """The best known action for every user, from what no recommender sees.
+
+        ValueError where nobody knows one.
+        """
+        if self.users is None:
+            raise ResetNeeded("call reset() before best_action()")
+        known = getattr(self.simulator, "best_action", None)
+        if known is None:
+            raise ValueError(f"no oracle is known for {type(self.simulator).__name__}")
+        found: NDArray[Any] = known(self.users)
+        return found
+
     def render(self) -> tuple[str, ...] | None:
         """Every user, slate and clicks in words (render_mode "ansi")."""
         if self.render_mode != "ansi":

@@ -10,7 +10,7 @@ _MEMORY = Axis("memory.name")
 TUNING_SEEDS = 1_000_000  # tuning's seeds start here, reported ones below: they never meet
 NEW_SEEDS = 100  # planned experiments start here: seeds below were looked at before
 NEWER_SEEDS = 120  # for what asks again what seeds from 100 on have shown in part
-NEWEST_SEEDS = 180  # and for what has neither
+PARTS_SEEDS, PLATEAUS_SEEDS = 180, 220  # of these two, which nothing else has used
 
 PAPER_PLATFORMS = ("virtual-taobao", "long-term-satisfaction", "interest-evolution", "recogym")
 
@@ -183,7 +183,18 @@ STUDIES: dict[str, StudySpec] = {
             headline=False,
             compared=("memory", "agent"),
             reference="lser",
-            first_seed=NEWEST_SEEDS,
+            first_seed=PARTS_SEEDS,
+        ),
+        StudySpec(
+            "plateaus",
+            "Off plateaus",
+            "Does LSER with the cure end higher with a way off plateaus?",
+            about="BB: the cure, with a penalty on pre-activations or exploration in parameters.",
+            cells=f"{_PLANNED}:plateaus",
+            headline=False,
+            compared=("memory", "agent"),
+            reference="the cure",
+            first_seed=PLATEAUS_SEEDS,
         ),
         StudySpec(
             "locality",

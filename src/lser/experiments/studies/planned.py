@@ -1,4 +1,4 @@
-"""The cells of the planned experiments, A to H of `results/plan.md`."""
+"""The cells of the planned experiments of `results/plan.md`, by their letters."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -77,6 +77,17 @@ def parts(scale: Scale) -> Iterator[Experiment]:
     yield _cell(_with_memory(run, newest=cured.memory.newest), "parts", "the newest alone")
     yield _cell(_with_memory(run, **contrast), "parts", "contrast alone")
     yield _cell(cured, "parts", "the whole cure")
+
+
+def plateaus(scale: Scale) -> Iterator[Experiment]:
+    """BB: LSER with the cure, and with a way off plateaus beside it."""
+    sessions = {"quick": 60, "medium": 15_000, "paper": 15_000}[scale]
+    cured = steady(_taobao("lser", sessions))
+    yield _cell(cured, "plateaus", "the cure")
+    for penalty in (0.001, 0.01):
+        run = _with_agent(cured, preactivation_penalty=penalty)
+        yield _cell(run, "plateaus", f"penalty {penalty:g}")
+    yield _cell(_with_agent(cured, weight_noise=0.1), "plateaus", "weight noise 0.1")
 
 
 def confirmation(scale: Scale) -> Iterator[Experiment]:

@@ -153,6 +153,12 @@ class Bazaar:
         weight = np.where(clicks > 0, np.float32(self.params.memory), np.float32(0))[:, None]
         users.profile = users.profile + weight * (mean - users.profile)
 
+    def best_action(self, users: Users) -> NDArray[Any]:
+        """The actions of the myopic oracle, which sees the hidden interest."""
+        from lser.simulators.bazaar.oracle import Sighted
+
+        return Sighted(self)(users)
+
     def describe(self, users: Users, info: Info | None) -> str:
         """The user, and the last page with its clicks."""
         traits = ", ".join(str(value) for value in users.groups[0])

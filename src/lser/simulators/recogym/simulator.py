@@ -6,6 +6,7 @@ the next recommendation or the user's leaving, happen inside the step.
 """
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -152,6 +153,26 @@ class RecoGym:
         score = users.omega @ self.world.beta.T + self.world.mu_bandit
         middle = _sigmoid(2.0 * _sigmoid(0.3 * score) - 2.0)
         return _sigmoid(5.0 * middle - 6.0)
+
+    def best_action(self, users: Users) -> NDArray[Any]:
+        """The actions of the oracle, which knows the hidden interests.
+
+        An embedding need not recommend its own product: the best of those that some embedding does.
+        """
+        chance = self.click_probabilities(users)
+        if self.params.actions == "embedding":
+            points, shown = self._points
+            return np.asarray(points[chance[:, shown].argmax(axis=1)])
+        best = chance.argmax(axis=1)
+        one_hot = self.params.actions == "continuous"
+        return np.asarray(np.eye(chance.shape[1], dtype=np.float32)[best] if one_hot else best)
+
+    @cached_property
+    def _points(self) -> tuple[Float32, Int64]:
+        """The products' embeddings as actions, and what each of them recommends."""
+        embedding = self.world.embedding
+        points = (embedding / np.abs(embedding).max(axis=1, keepdims=True)).astype(np.float32)
+        return points, self.choose(points)
 
     def describe(self, users: Users, info: Info | None) -> str:
         """One user and the last recommendation, in words."""

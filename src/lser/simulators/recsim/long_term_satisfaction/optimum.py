@@ -7,8 +7,10 @@ candidates is the mean of the best of as many uniform draws, from the ranks of r
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lser.simulators.recsim.long_term_satisfaction.dynamics import exposed, satisfied
 from lser.simulators.recsim.long_term_satisfaction.params import (
@@ -25,42 +27,77 @@ def _documents(params: Params, points: int) -> Float64:
 
 
 def _expected_engagement(params: Params, exposure: Float64, bait: Float64) -> Float64:
-    """Mean engagement (x, k): that of a log-normal."""
+    """Mean engagement, that of a log-normal; exposure and clickbait broadcast."""
     loc = bait * params.choc_mean + (1 - bait) * params.kale_mean
     scale = bait * params.choc_stddev + (1 - bait) * params.kale_stddev
-    return np.exp(np.outer(satisfied(exposure, params.sensitivity), loc) + scale**2 / 2)
+    mean: Float64 = np.exp(satisfied(exposure, params.sensitivity) * loc + scale**2 / 2)
+    return mean
+
+
+class Values(NamedTuple):
+    """What is to be had from an exposure on a grid."""
+
+    exposure: Float64  # (x,)
+    random: Float64  # (x,) from a whole session with random documents
+    best: Float64  # (t, x) with the best policy and t pages to go, none to begin with
 
 
 @lru_cache(maxsize=32)
-def expected_returns(params: Params, *, points: int = 301) -> tuple[float, float]:
-    """The expected return of a session with random documents and with the best policy."""
+def values(params: Params, *, points: int = 301) -> Values:
+    """The expected returns of random documents and of the best policy."""
     bait = _documents(params, points)
     # noise moves the exposure out of the noiseless range by a few standard deviations at most
     reach = (1.0 + 6.0 * params.innovation_stddev) / (1.0 - params.memory_discount)
     exposure = np.linspace(-reach, reach, points)
-    node, weight = np.polynomial.hermite_e.hermegauss(5)
-    weight = weight / weight.sum()
-    following = [
-        exposed(exposure[:, None], bait, z, params.memory_discount, params.innovation_stddev)
-        for z in node
-    ]
-    reward = _expected_engagement(params, exposure, bait)
+    following = _following(params, exposure[:, None], bait)
+    reward = _expected_engagement(params, exposure[:, None], bait)
     share = np.arange(len(bait) + 1) / len(bait)
     chance = np.diff(share**params.num_candidates)  # of the best being the r-th lowest
-    random, best = np.zeros(points), np.zeros(points)
+    random, best = np.zeros(points), [np.zeros(points)]
     for _ in range(int(np.ceil(params.time_budget))):
-        ahead = sum(
-            w * np.interp(x, exposure, random) for w, x in zip(weight, following, strict=True)
-        )
-        random = (reward + ahead).mean(axis=1)
-        ahead = sum(
-            w * np.interp(x, exposure, best) for w, x in zip(weight, following, strict=True)
-        )
-        total = reward + ahead
-        best = np.sort(total, axis=1) @ chance if params.resample_documents else total.max(axis=1)
+        random = (reward + _ahead(following, exposure, random)).mean(axis=1)
+        total = reward + _ahead(following, exposure, best[-1])
+        fresh = params.resample_documents
+        best.append(np.sort(total, axis=1) @ chance if fresh else total.max(axis=1))
+    return Values(exposure, random, np.array(best))
+
+
+def expected_returns(params: Params, *, points: int = 301) -> tuple[float, float]:
+    """The expected return of a session with random documents and with the best policy."""
+    found = values(params, points=points)
     half = 0.5 / (1.0 - params.memory_discount)
-    start = np.linspace(-half, half, points)
-    return (
-        float(np.interp(start, exposure, random).mean()),
-        float(np.interp(start, exposure, best).mean()),
-    )
+    start = np.linspace(-half, half, len(found.exposure))
+    both = (found.random, found.best[-1])
+    random, best = (float(np.interp(start, found.exposure, one).mean()) for one in both)
+    return random, best
+
+
+def best_document(
+    params: Params, exposure: Float64, pages: Float64, clickbait: Float64
+) -> NDArray[np.intp]:
+    """The best of every user's candidates (n, k), by the exposure (n,) and the pages (n,) to go."""
+    found = values(params)
+    total = _expected_engagement(params, exposure[:, None], clickbait)
+    to_go = np.clip(np.ceil(pages).astype(np.int64), 1, len(found.best) - 1)
+    following = _following(params, exposure[:, None], clickbait)
+    for left in np.unique(to_go):
+        here = to_go == left
+        some = [(weight, x[here]) for weight, x in following]
+        total[here] += _ahead(some, found.exposure, found.best[left - 1])
+    return np.asarray(total.argmax(axis=1))
+
+
+def _following(params: Params, exposure: Float64, bait: Float64) -> list[tuple[float, Float64]]:
+    """Where the exposure goes, at the nodes of the noise, with the weight of each."""
+    node, weight = np.polynomial.hermite_e.hermegauss(5)
+    decay, spread = params.memory_discount, params.innovation_stddev
+    return [
+        (float(w), exposed(exposure, bait, z, decay, spread))
+        for w, z in zip(weight / weight.sum(), node, strict=True)
+    ]
+
+
+def _ahead(following: list[tuple[float, Float64]], exposure: Float64, value: Float64) -> Float64:
+    """The mean value of where the exposure goes."""
+    mean: Float64 = sum(w * np.interp(x, exposure, value) for w, x in following)  # type: ignore[assignment]
+    return mean

@@ -20,7 +20,7 @@ from lser.simulators.recsim.long_term_satisfaction.dynamics import (
     nearest,
     satisfied,
 )
-from lser.simulators.recsim.long_term_satisfaction.optimum import expected_returns
+from lser.simulators.recsim.long_term_satisfaction.optimum import best_document, expected_returns
 from lser.simulators.recsim.long_term_satisfaction.params import (
     Params,
     draw_catalogue,
@@ -147,6 +147,11 @@ class LongTermSatisfaction:
             "slate": slate,
         }
         return Outcome(response.reward, response.terminated, info)
+
+    def best_action(self, users: Users) -> Float32:
+        """The optimum's actions, by dynamic programming over the hidden exposure."""
+        best = best_document(self.params, users.exposure, users.budget, users.clickbait)
+        return users.clickbait[np.arange(len(best)), best, None].astype(np.float32)
 
     def describe(self, users: Users, info: Info | None) -> str:
         """The user, the slate and the engagement in words."""
