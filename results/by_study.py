@@ -78,7 +78,7 @@ def groups() -> dict[str, Sequence[Part]]:
             Part(regions_large.block(), "regions_large"),
         ),
         "Why runs fall, and what else could hold them": (
-            *_sections("aa", "b"),
+            *_sections("aa", "bb", "b"),
             Part(paper_regime.block(), "paper_regime"),
             Part(regime_bounded.reading(), "regime_bounded"),
             Part(regime_options.reading(), "regime_options"),

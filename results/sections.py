@@ -12,6 +12,7 @@ import like_with_like
 import more_seeds
 import options
 import parts
+import plateaus
 import reruns
 
 from lser.report.style import listing
@@ -50,6 +51,7 @@ SECTIONS = {  # by letter
     "h": Section("options", options, "python results/planned.py FOLDER h"),
     "j": Section("reruns", reruns, _RERUNS),
     "aa": Section("parts", parts, "python results/planned.py FOLDER aa"),
+    "bb": Section("plateaus", plateaus, "python results/planned.py FOLDER bb --arms ..."),
     "b": Section("fall", fall, "python results/planned.py FOLDER b --sessions N"),
 }
 
