@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 from committed import RESULTS, by_arm
-from delayed import Gap, gap, verdict
+from delayed import Gap, verdict
 from scored import Scored, levels, pack_or_print, row, scored
 from standing import chance
 
@@ -95,8 +95,8 @@ def _welch(arm: str) -> Interval:
 def table() -> str:
     """Every arm."""
     lines = [
-        "| LSER with | CTR [95 %] | minus the cure [95 %] | over training | sessions to .9 (runs) | "
-        "worst run | fell | saturated | seeds |",
+        "| LSER with | CTR [95 %] | minus the cure [95 %] | over training | sessions to .9 (runs) "
+        "| worst run | fell | saturated | seeds |",
         "|" + "---|" * 9,
     ]
     found = primary()

@@ -17,7 +17,7 @@ from lser.report.sorting import studies
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 NAMES = (
     *("confirmation", "length", "like_with_like", "options", "reruns", "fall"),
-    *("parts", "more_seeds"),
+    *("parts", "more_seeds", "plateaus"),
 )
 POINTS = 20
 
@@ -431,3 +431,16 @@ def test_twenty_seeds_pay_for_the_look_before(fresh):
         "reward-top": "below", "aer": "not separated", "ser": "above", "her": "above",
     }  # fmt: skip
     assert "LSER does not win: it ends below reward-top" in script.reading()
+
+
+def test_a_way_off_plateaus_earns_its_place_above_the_cure(fresh):
+    script, cells = fresh["plateaus"], fresh["cells"]
+    ends = {"the cure": 0.85, "penalty 0.001": 0.95, "penalty 0.01": 0.7}
+    chosen = cells.chosen(["bb"], cells.Choice())
+    made = [run(one, ends.get(one.label, 0.85 + 0.1 * (-1) ** one.seed)) for one in chosen]
+    pack(script, made)
+    assert script.answers() == {
+        "penalty 0.001": "earns its place", "penalty 0.01": "costs", "weight noise 0.1": "open",
+    }  # fmt: skip
+    assert "**penalty 0.001: earns its place" in script.reading()
+    assert "Holm over the 3: penalty 0.001 +0." in script.reading()  # the turned difference

@@ -143,6 +143,17 @@ def test_a_dry_run_lists_and_starts_nothing(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_dry_run_looks_for_no_weights(tmp_path, capsys, monkeypatch):
+    def asked(_):
+        raise AssertionError("a plan needs no files")
+
+    monkeypatch.setattr("lser.simulators.virtual_taobao.simulator.find_weights", asked)
+    assert main(["study", "cure", "--seeds", "1", "--dry-run", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "GiB of replay memory" in shown.out
+    assert "download" not in shown.err.lower()
+
+
 def test_every_memory_is_described():
     assert all(entry.about and entry.source for entry in MEMORIES.own.values())
 

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from textwrap import fill
@@ -12,6 +13,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
+from lser.catalogue import SIMULATORS
 from lser.cli.display import left, stdout
 from lser.cli.engines import Engine, Place
 from lser.cli.jobs import run_jobs
@@ -23,7 +25,6 @@ from lser.experiments.ready import sizes
 from lser.experiments.studies import GROUPS, RELEASED, STUDIES, plan
 from lser.experiments.study import Job, Tally, finished, job_for
 from lser.report.style import count
-from lser.simulators.virtual_taobao.weights import WeightsError
 
 UPDATES_PER_SECOND = 400  # of one process; only --dry-run's estimate uses it
 
@@ -172,7 +173,7 @@ def _largest(runs: Sequence[Experiment]) -> int:
 
 
 def _widths(run: Experiment) -> tuple[int, int]:
-    try:
-        return sizes(run)
-    except WeightsError:  # a plan needs no weights: VirtualTaobao's sizes are known
-        return 91, 27
+    """The numbers of an observation and of an action; a plan downloads nothing."""
+    if "files" in SIMULATORS[run.names[0]].needs:
+        run = replace(run, simulator=replace(run.simulator, weights=None, generated=True))
+    return sizes(run)
