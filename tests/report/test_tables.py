@@ -12,7 +12,7 @@ import synthetic
 from lser.experiments.records import Record
 from lser.report import Table, numbers_table, summary_table, tables
 from lser.report.closing import panel_text
-from lser.report.findings import Finding, find_out
+from lser.report.findings import Finding, find_out, map_cells
 from lser.report.learning import while_learning
 from lser.report.parts import panel_figures
 from lser.report.sorting import studies
@@ -219,3 +219,42 @@ def test_reference_policies_stand_below_the_arms() -> None:
     own = {"name": "somebodys-own"}
     elsewhere = [synthetic.record("s", "lser", s, level=0.9, simulator=own) for s in range(3)]
     assert len(tables.scores(first(elsewhere)).rows) == 1
+
+
+def drawn(arm: str, seed: int, gap: float, memory: str = "") -> Record:
+    """A run that ends `gap` above its seed's level, whose mean over seeds is not 0."""
+    luck = [0.0, 0.03, -0.03, 0.01, -0.01, 0.02][seed % 6]
+    found = synthetic.record("s", arm, seed, level=0.5, memory={"name": memory or arm})
+    for line in (*found.curve, found.final):
+        line["reward"] = line["length"] * (0.5 + gap + (luck if gap else 0.0))
+    return found
+
+
+def test_a_difference_that_holm_undoes_has_a_question_mark() -> None:
+    """One of seven arms is above uniform by p = .02 or so: seven looks make that nothing."""
+    gaps = {"lser": 0.03, **dict.fromkeys(("per", "der", "aer", "ser", "her", "lser-p"), 0.001)}
+    alone = [drawn(arm, s, g) for arm, g in (("lser", 0.03), ("uniform", 0.0)) for s in range(6)]
+    every = [drawn(arm, s, g) for arm, g in {**gaps, "uniform": 0.0}.items() for s in range(6)]
+    for runs, marked in ((alone, False), (every, True)):
+        table = tables.measures(first(runs))
+        [row] = [row for row in table.rows if row[0] == "LSER"]
+        low = float(row[-1].partition("[")[2].partition(",")[0])
+        assert low > 0
+        assert row[-1].endswith("?") is marked
+        assert "question mark" in table.caption
+
+
+def test_a_maps_readings_are_corrected_over_its_cells() -> None:
+    panels = [
+        found
+        for study in find_out(studies(synthetic.small_studies(6)))
+        if study.study.name == "bazaar-map"
+        for found in study.panels
+    ]
+    table = tables.map_table(panels, "uniform")
+    cells = map_cells(panels, "lser", "uniform")
+    assert len(table.rows) == len(cells) == 9
+    assert table.columns[-2:] == ("p, Holm", "reading")
+    assert [row[-1] for row in table.rows] == [tables.SHORT[cell.reading] for cell in cells]
+    assert all(cell.p >= cell.pair.p for cell in cells)
+    assert "over the 9 cells" in table.caption

@@ -1,6 +1,6 @@
 """What each arm of a panel scored and what can be said of it against another, computed once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -44,6 +44,11 @@ class Versus(NamedTuple):
         if not self.difference.excludes_zero:
             return "open"
         return "above" if self.difference.estimate > 0 else "below"
+
+    def reading(self, p: float) -> str:
+        """The verdict; ``above?`` where `p`, Holm's in a table of many, does not keep it."""
+        kept = p <= LEVEL or self.verdict in ("open", "unknown")
+        return self.verdict if kept else f"{self.verdict}?"
 
 
 @dataclass(frozen=True)
@@ -92,14 +97,21 @@ class Finding:
     @cached_property
     def adjusted(self) -> dict[str, float]:
         """The p-value of every arm against the reference, by Holm's method over the panel."""
-        pairs = [row.versus for row in self.estimates if row.versus is not None]
-        corrected = holm([pair.p for pair in pairs])
-        return {pair.arm: p for pair, p in zip(pairs, corrected, strict=True)}
+        return _adjusted(row.versus for row in self.estimates)
+
+    @cached_property
+    def adjusted_areas(self) -> dict[str, float]:
+        """The same of the averages over training."""
+        return _adjusted(one.area_versus for one in self.measures)
+
+    @cached_property
+    def adjusted_rewards(self) -> dict[str, float]:
+        """The same of the rewards per step."""
+        return _adjusted(one.reward_versus for one in self.measures)
 
     def reading(self, pair: Versus) -> str:
         """A verdict against the reference: ``above?`` where Holm's correction does not keep it."""
-        kept = self.adjusted.get(pair.arm, pair.p) <= LEVEL
-        return pair.verdict if kept or pair.verdict in ("open", "unknown") else f"{pair.verdict}?"
+        return pair.reading(self.adjusted.get(pair.arm, pair.p))
 
     def versus(self, arm: Arm, reference: Arm) -> Versus:
         """Compares ``arm`` with ``reference`` over the seeds that both have."""
@@ -178,6 +190,34 @@ class Finding:
         if not ours or not theirs:
             return None
         return between((arm.name, ours), (other.name, theirs))
+
+
+def _adjusted(pairs: Iterable[Versus | None]) -> dict[str, float]:
+    """Holm's p of every pair, by its arm."""
+    known = [pair for pair in pairs if pair is not None]
+    corrected = holm([pair.p for pair in known])
+    return {pair.arm: p for pair, p in zip(known, corrected, strict=True)}
+
+
+class Cell(NamedTuple):
+    """A cell of a map: one memory against another there."""
+
+    found: Finding
+    pair: Versus
+    p: float
+    """After Holm's correction over the cells of the map."""
+
+    @property
+    def reading(self) -> str:
+        """The verdict, with a question mark where the correction does not keep it."""
+        return self.pair.reading(self.p)
+
+
+def map_cells(panels: Iterable[Finding], name: str, other: str) -> list[Cell]:
+    """The cells of a map that have both memories."""
+    met = [(one, pair) for one in panels if (pair := one.against(name, other)) is not None]
+    corrected = holm([pair.p for _, pair in met])
+    return [Cell(one, pair, p) for (one, pair), p in zip(met, corrected, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,7 +198,7 @@ def _map_figure(study: StudyFindings, against: str) -> Figure:
     return render(
         f"{study.study.anchor}-over-{against}",
         plots.heat_map(study.panels, against),
-        sentence=f"{text} Clear differences are bold.",
+        sentence=f"{text} Differences that stand after Holm's correction are bold.",
         command=_command(study.study),
         alt=f"Heat map of LSER minus {name_of(against)}. {text}",
         size=(_WIDTH, 4.0),

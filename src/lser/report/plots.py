@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lser.report.figures import Draw
-from lser.report.findings import Finding
+from lser.report.findings import Cell, Finding, map_cells
 from lser.report.measures import OWN, PARTS, over_the_bound
 from lser.report.naming import clean
 from lser.report.panels import Arm, Panel, on_one_grid, rng_for
@@ -160,23 +160,19 @@ def trend(found: Finding) -> Draw:
 def heat_map(panels: Sequence[Finding], against: str) -> Draw:
     """LSER minus another memory over the two axes of a map, with intervals."""
     down, across = panels[0].panel.spec.panel_by
-    cells = {
-        found.panel.coordinates: pair.difference
-        for found in panels
-        if (pair := found.against("lser", against)) is not None
-    }
+    cells = {one.found.panel.coordinates: one for one in map_cells(panels, "lser", against)}
     rows, columns = (sorted({key[axis] for key in cells}) for axis in (0, 1))
     values = np.full((len(rows), len(columns)), np.nan)
-    for (row, column), found in cells.items():
-        values[rows.index(row), columns.index(column)] = found.estimate
+    for (row, column), one in cells.items():
+        values[rows.index(row), columns.index(column)] = one.pair.difference.estimate
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         limit = 1.2 * max(float(np.nanmax(np.abs(values))), 1e-9)
         image = axes.pcolormesh(values, cmap="PuOr_r", vmin=-limit, vmax=limit)
-        for (row, column), found in cells.items():
+        for (row, column), one in cells.items():
             place = (columns.index(column) + 0.5, rows.index(row) + 0.5)
-            _cell_text(axes, place, found, limit, columns=len(columns))
+            _cell_text(axes, place, one, limit, columns=len(columns))
         axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{value:g}" for value in columns])
         axes.set_yticks(np.arange(len(rows)) + 0.5, [f"{value:g}" for value in rows])
         axes.set_xlabel(across.name)
@@ -293,11 +289,12 @@ def _stack(values: Float64, near: float) -> Float64:
 
 
 def _cell_text(
-    axes: Any, place: tuple[float, float], found: Interval, limit: float, *, columns: int
+    axes: Any, place: tuple[float, float], cell: Cell, limit: float, *, columns: int
 ) -> None:
+    found = cell.pair.difference
     # The cell's own colour decides: white on the dark ends of the scale, black on its middle.
     colour = "#ffffff" if abs(found.estimate) > 0.7 * limit else "#000000"
-    weight = "bold" if found.excludes_zero else "normal"
+    weight = "bold" if cell.reading in ("above", "below") else "normal"
     x, y = place
     # About 27 points of text size fit side by side; from four columns on the ends take two lines.
     gap, room = (", ", 27) if columns < 4 else (",\n", 50)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lser.experiments.records import Record
-from lser.report.findings import FEW_SEEDS, LEVEL, Finding, StudyFindings, Versus
+from lser.report.findings import FEW_SEEDS, Finding, StudyFindings, Versus, map_cells
 from lser.report.measures import OWN, over_the_bound
-from lser.report.stats import Interval, holm, iqm
+from lser.report.stats import Interval, iqm
 from lser.report.style import count, interval, listing, name_of, number, percent
 
 
@@ -165,19 +165,15 @@ def running_time(found: Finding) -> str:
 
 def on_the_map(study: StudyFindings, against: str) -> str:
     """Where on a map LSER ends above another memory."""
-    found = [
-        (one.panel.setting, pair)
-        for one in study.panels
-        if (pair := one.against("lser", against)) is not None
-    ]
-    verdicts = [pair.verdict for _, pair in found]
-    kept = sum(p <= LEVEL for p in holm([pair.p for _, pair in found]))
-    setting, largest = max(found, key=lambda item: item[1].difference.estimate)
+    found = map_cells(study.panels, "lser", against)
+    verdicts = [cell.pair.verdict for cell in found]
+    kept = sum(cell.reading in ("above", "below") for cell in found)
+    most = max(found, key=lambda cell: cell.pair.difference.estimate)
     return (
         f"LSER ends clearly above {name_of(against)} in {verdicts.count('above')} of {len(found)} "
         f"cells and clearly below in {verdicts.count('below')} ({kept} of them after Holm's "
-        f"correction); the largest difference is {interval(largest.difference, sign=True)} at "
-        f"{setting}.{_slope(study, against)}"
+        f"correction); the largest difference is {interval(most.pair.difference, sign=True)} "
+        f"at {most.found.panel.setting}.{_slope(study, against)}"
     )
 
 

@@ -1,10 +1,10 @@
 """The tables: final scores, further measures, times, maps, what was left out, and all in one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lser.experiments.records import Record
 from lser.experiments.studies import ScoreScale
-from lser.report.findings import Estimate, Finding, Measures, find_out
+from lser.report.findings import Estimate, Finding, Measures, Versus, find_out, map_cells
 from lser.report.measures import PARTS, reached
 from lser.report.naming import clean
 from lser.report.panels import Arm, Study
@@ -20,6 +20,10 @@ SHORT = {
     "below?": "below, not after Holm",
     "open": "not separated",
 }
+_CORRECTED = (
+    " A difference that leaves out zero, and no longer does by Holm's method over its column, ends "
+    "in a question mark."
+)
 
 
 def scores(found: Finding) -> Table:
@@ -83,7 +87,7 @@ def measures(found: Finding) -> Table:
         f"{panel.name}-measures",
         f"{panel.title}: the average over training (95 % t-intervals, paired differences), the "
         f"worst run{_scale_words(scale)}, and the reward per step, which is what the agents are "
-        "trained on.",
+        f"trained on.{_CORRECTED if minus else ''}",
         tuple(columns),
         tuple(rows),
     )
@@ -97,15 +101,23 @@ def _measure_row(found: Finding, row: Estimate, measured: Measures) -> tuple[str
     area, reward = measured.area_versus, measured.reward_versus
     against = found.panel.reference is not None
     cells.append(interval(row.area) if row.area else "–")
-    cells += [interval(area.difference, sign=True) if area else "–"] if against else []
+    cells += [_minus(area, found.adjusted_areas)] if against else []
     cells.append(number(measured.worst))
     if scale is not None:
         cells += [_sessions(row.arm, scale.score(share)) for share in (0.5, 0.9)]
         fell, runs = measured.fallen, sum(bool(run.curve) for run in row.arm.runs)
         cells.append(f"{round(fell.estimate * runs)} of {runs}" if fell else "–")
     cells.append(interval(measured.reward) if measured.reward else "–")
-    cells += [interval(reward.difference, sign=True) if reward else "–"] if against else []
+    cells += [_minus(reward, found.adjusted_rewards)] if against else []
     return tuple(cells)
+
+
+def _minus(pair: Versus | None, adjusted: Mapping[str, float]) -> str:
+    """A difference, with a question mark where Holm's correction undoes it."""
+    if pair is None:
+        return "–"
+    shown = interval(pair.difference, sign=True)
+    return f"{shown}?" if pair.reading(adjusted[pair.arm]).endswith("?") else shown
 
 
 def _sessions(arm: Arm, threshold: float) -> str:
@@ -163,27 +175,25 @@ def times(found: Finding) -> Table:
 def map_table(panels: Sequence[Finding], against: str) -> Table:
     """LSER minus another memory in every cell of a map."""
     rows = []
-    for found in panels:
-        pair = found.against("lser", against)
-        arm, other = found.panel.arm("lser"), found.panel.arm(against)
-        if pair is None or arm is None or other is None:
-            continue
+    for cell in map_cells(panels, "lser", against):
+        arms = (cell.found.panel.arm(name) for name in ("lser", against))
         rows.append(
             (
-                ", ".join(f"{value:g}" for value in found.panel.coordinates),
-                str(pair.pairs),
-                number(float(arm.values.mean())),
-                number(float(other.values.mean())),
-                interval(pair.difference, sign=True),
-                SHORT.get(pair.verdict, "too few seeds"),
+                ", ".join(f"{value:g}" for value in cell.found.panel.coordinates),
+                str(cell.pair.pairs),
+                *(number(float(arm.values.mean())) for arm in arms if arm is not None),
+                interval(cell.pair.difference, sign=True),
+                number(cell.p),
+                SHORT.get(cell.reading, "too few seeds"),
             )
         )
     panel, other_name = panels[0].panel, name_of(against)
     axes = ", ".join(axis.name.partition(" (")[0] for axis in panel.spec.panel_by)
-    columns = (axes, "seeds", "LSER", other_name, "difference", "reading")
+    columns = (axes, "seeds", "LSER", other_name, "difference", "p, Holm", "reading")
     caption = (
-        f"{name_of(panel.simulator)}: mean final scores of LSER and {other_name}, and the paired "
-        "difference with its 95 % interval."
+        f"{name_of(panel.simulator)}: mean final scores of LSER and {other_name}, the paired "
+        "difference with its 95 % interval, and p of its t-test by Holm's method over the "
+        f"{count(len(rows), 'cell')}."
     )
     return Table(f"bazaar-map-{against}", caption, columns, tuple(rows))
 
