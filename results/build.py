@@ -17,6 +17,7 @@ import at_length
 import by_study
 import cure_options
 import delayed
+import generous
 import interest
 import interest_watch
 import lead
@@ -47,6 +48,7 @@ from lser.report.verdicts import in_short
 ROOT = RESULTS.parent
 OUTCOMES = {  # of studies without a section, by the name of their block in the plan
     "outcome_a": paper_regime.reading,
+    "outcome_cc": generous.reading,
     "outcome_e": delayed.reading,
     "outcome_f": interest.reading,
     "outcome_f_watch": interest_watch.reading,

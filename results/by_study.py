@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import cure_options
 import delayed
+import generous
 import interest
 import interest_watch
 import lead
@@ -98,6 +99,7 @@ def groups() -> dict[str, Sequence[Part]]:
         "The recommender beside bandits": (
             Part(recommender.reading(), "recommender"),
             Part(lead.block(), "lead", "lead"),
+            Part(generous.block(), "generous"),
         ),
         "LSER's parts": (
             *_sections("h"),
