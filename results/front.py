@@ -73,7 +73,8 @@ def _cured() -> str:
         "**With the cure it stays.** `lser-steady` keeps values within what rewards allow, puts "
         "the newest transitions into every batch and tosses its coin for every item: "
         f"{ends[0]} at 90,000 sessions, uniform with the same cure {ends[1]}, {signed(found)}. "
-        f"{_enough()}It is above {listing(like_with_like.beaten())} too; {level} are level with it."
+        f"{_enough()}With the whole cure LSER is above {listing(like_with_like.beaten())} too; "
+        f"{level} are level with it."
     )
 
 
@@ -86,8 +87,8 @@ def _enough() -> str:
         raise ValueError("the records no longer say which part of the cure is enough")
     newest, *others = map(parts.of, arms)
     return (
-        f"The newest alone are enough: {newest} runs fall; of those with bounds or the coin alone "
-        f"{' and '.join(others)} do. "
+        f"The newest alone are enough: {newest} runs fall; with bounds alone {others[0]}, with the "
+        f"coin and draws from the whole memory alone {others[1]}. "
     )
 
 

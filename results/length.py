@@ -79,8 +79,9 @@ def believed() -> str:
         f"earned (Spearman) by {follows} (HER's are of goals): LSER's critic stands at "
         f"{number(runs().values(OURS)[0], digits=2)} of the bound in the middle run, fallen or "
         "not. With "
-        f"{runs().one_reward(OURS):.2f} of its batches holding one single reward it is not told "
-        "when a run slips from its plateau; uniform's is."
+        f"{runs().one_reward(OURS):.2f} of its batches holding one single reward it hardly seemed "
+        "to be told when a run slips from its plateau, which uniform's is; but contrast alone does "
+        "not hold runs, and the newest transitions alone do (AA)."
     )
 
 
@@ -110,7 +111,8 @@ def reading() -> str:
     )
     return (
         "**Every memory at the paper's length, as printed** (S of the plan; VirtualTaobao, "
-        f"90,000 sessions, {found.seeds} newer seeds of LSER and uniform, ten of the others, "
+        f"90,000 sessions, {found.seeds} newer seeds of LSER and uniform, ten of the others "
+        "(twenty of four of them by Z, below), "
         f"{runs().whole()}). The primary test {OUTCOMES[outcome()]}: final CTR {_means(both)}, "
         f"{interval(found.mean, sign=True)}, {chance(found.p)} (Welch "
         f"{interval(_welch(REFERENCE), sign=True)}; a run of LSER ends above one of uniform with "

@@ -11,12 +11,13 @@ from functools import cache
 
 import cure
 import length
+import more_seeds
 import numpy as np
 from committed import RESULTS, by_arm
 from cure import CURED, LOW, OURS
 from delayed import Gap, verdict
 from scored import LAST, Scored, pack_or_print, row, scored
-from standing import Arms, with_holm
+from standing import Arms, stands, with_holm
 
 from lser.report.stats import iqm, mean_t
 from lser.report.style import interval, listing, name_of, number
@@ -65,10 +66,10 @@ def reading() -> str:
         "**The other memories with the cure at the paper's length** (T of the plan; VirtualTaobao, "
         f"90,000 sessions, {_seeds()} of K's seeds, {runs().whole()}). LSER minus each, all with "
         f"what they can have of the cure, Holm over the {len(arms)}: "
-        f"{standing().told(OURS, primary(), plain)}. LSER stands **{_stands()}**. "
+        f"{standing().told(OURS, primary(), plain)}. LSER stands **{stands(_by_verdict())}**. "
         f"{standing().cut(plain)}{_not_run()}Final CTR "
         f"of what is complete, K's arms among them with twenty seeds: {listing(ends)}; LSER on "
-        f"T's seeds {_on_these():.3f}. Without and with the cure (S: other seeds, no test): "
+        f"T's seeds {_on_these():.3f}. Without and with the cure (S and Z: other seeds, no test): "
         f"{both_ways()}. A run of LSER ends above one of the other memory with probability: "
         f"{better}. Runs that end more than a tenth of the possible below their "
         f"best: {listing([_fell(arm) for arm in every])}. {believed()}"
@@ -91,7 +92,7 @@ def _not_run() -> str:
 
 
 def both_ways() -> str:
-    """Memories without and with the cure, which S has on other seeds, LSER's own left out."""
+    """Memories without and with the cure, by S and Z on other seeds; LSER itself is left out."""
     found = {arm: _printed(arm) for arm in _ordered() if arm != OURS and standing().whole(arm)}
     return listing(
         [
@@ -104,8 +105,14 @@ def both_ways() -> str:
 
 def _printed(arm: str) -> float | None:
     """The final CTR of the same memory in S, where it is complete."""
-    memory, arms = arm.removesuffix(CURED), length.standing()
+    memory, arms = arm.removesuffix(CURED), _as_printed()
     return arms.mean(memory, KEY) if memory in arms and arms.whole(memory) else None
+
+
+def _as_printed() -> Arms:
+    """S's runs, with Z's of the same memories where there are some."""
+    more = more_seeds.runs().runs if more_seeds.known() else {}
+    return Arms({**length.runs().runs, **more})
 
 
 def in_short() -> str:
@@ -133,12 +140,6 @@ def beaten() -> list[str]:
 def level() -> list[str]:
     """Those that are not separated from it."""
     return _by_verdict().get("not separated", [])
-
-
-def _stands() -> str:
-    words = {"above": "above", "below": "below", "not separated": "not separated from"}
-    found = _by_verdict()
-    return ", ".join(f"{words[side]} {listing(found[side])}" for side in words if side in found)
 
 
 def _by_verdict() -> dict[str, list[str]]:
@@ -172,17 +173,17 @@ def _scored(arm: str) -> Scored:
 
 
 def _fell(arm: str) -> str:
-    """How many runs of an arm fell, beside those as printed that S has of the same memory."""
+    """How many runs of an arm fell, beside those as printed of the same memory."""
     here, memory = _scored(arm).fallen(arm), arm.removesuffix(CURED)
     said = f"{plain(arm)} {sum(here.values())} of {len(here)}"
-    if memory not in length.runs().runs:
+    if memory not in _as_printed().runs:
         return said
-    printed = length.runs().fallen(memory)
+    printed = Scored({memory: _as_printed().runs[memory]}).fallen(memory)
     return f"{said} (as printed {sum(printed.values())} of {len(printed)})"
 
 
 def table() -> str:
-    """Every arm where it stands, with the share of the possible as printed (S) beside it."""
+    """Every arm where it stands, with the share of the possible as printed (S, Z) beside it."""
     lines = [
         "| with the cure | sessions | CTR [95 %] | interquartile mean | lowest run | share of the "
         f"possible | as printed | reward per step | while learning | below {LOW:g} | LSER minus it "

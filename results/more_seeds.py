@@ -15,7 +15,7 @@ from committed import RESULTS, by_arm
 from delayed import Gap, verdict
 from length import KEY, OURS
 from scored import Scored, levels, pack_or_print, row, scored
-from standing import Arms, chance, who_wins, with_holm
+from standing import Arms, chance, stands, with_holm
 
 from lser.report.stats import Interval, mean_t, welch
 from lser.report.style import interval, name_of
@@ -61,9 +61,9 @@ def reading() -> str:
     return (
         "**The other memories as printed, with as many seeds as LSER** (Z of the plan, its "
         f"secondary tests; VirtualTaobao, {standing().sessions(*arms):,} sessions, "
-        f"{min(seeds.values())} to {max(seeds.values())} seeds, {runs().whole()}). Among these "
-        f"**{who_wins(tests)}**. LSER minus each, p twice as large as half of the runs were "
-        f"looked at in S, then Holm over the {len(tests)}: {standing().told(OURS, tests)} (Welch: "
+        f"{min(seeds.values())} seeds, {runs().whole()}). LSER stands "
+        f"**{stands(_sides())}**. LSER minus each, p doubled, because half of the others' "
+        f"runs had been looked at in S, then Holm over the {len(tests)}: {standing().told(OURS, tests)} (Welch: "
         f"{apart}). Final CTR {levels({arm: standing().mean(arm, KEY) for arm in arms})}; shares "
         f"of the possible {levels({arm: runs().share(arm) for arm in arms}, 2)}. Runs that end "
         f"more than a tenth of the possible below their best: {', '.join(runs().fell(arms))}."
@@ -84,6 +84,13 @@ def in_short() -> str:
 def separated() -> dict[str, str]:
     """On which side of each other memory LSER ends."""
     return {arm: verdict(one.mean, p) for arm, (one, p) in secondary().items()}
+
+
+def _sides() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for arm, side in separated().items():
+        found.setdefault(side, []).append(name_of(arm))
+    return found
 
 
 def _welch(arm: str) -> Interval:

@@ -250,8 +250,8 @@ def reading() -> str:
         f"their best for {LONG:,} sessions. At the end {levels(_ends(second))}; {_pairs(second)}; "
         f"values over the bound {_values(second)}. One run of LSER keeps a CTR of "
         f"{final(second, 'lser')[steady[0]]:.2f} to the end, and it is the one of thirty whose "
-        "values stay at the bound. One update a step (K of the plan, another critic) does not fall "
-        "like this, and bounded values hold there."
+        "values stay at the bound. With one update a step (another critic) runs do not fall like "
+        "this, and the whole cure holds there (K of the plan; bounds alone do not, AA)."
     )
 
 

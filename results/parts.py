@@ -10,6 +10,7 @@ from functools import cache
 
 import cure
 import length
+import more_seeds
 import numpy as np
 from cells import ALONE
 from committed import RESULTS, by_arm
@@ -37,6 +38,11 @@ def runs() -> Scored:
     parts = {arm: found.runs[arm] for arm in ALONE if arm in found.runs}
     ends = {PRINTED: length.runs().runs[length.OURS], WHOLE: cure.runs().runs[cure.OURS]}
     return Scored({PRINTED: ends[PRINTED], **parts, WHOLE: ends[WHOLE]}, found.failed)
+
+
+def _made() -> Scored:
+    """AA's own runs."""
+    return Scored({arm: of for arm, of in runs().runs.items() if arm in ALONE}, runs().failed)
 
 
 def alone() -> list[str]:
@@ -79,12 +85,11 @@ def secondary() -> dict[str, tuple[Interval, float]]:
 
 
 def said() -> str:
-    """What the parts do, in a sentence."""
-    by = {}
-    for arm in alone():
+    """What the parts do, in a sentence; those that do something first."""
+    by: dict[str, list[str]] = {}
+    for arm in sorted(alone(), key=lambda arm: answer(arm) == "open"):
         by.setdefault(answer(arm), []).append(arm)
-    parts = [f"{listing(arms)}: {word}" for word, arms in by.items()]
-    return "; ".join(parts)
+    return "; ".join(f"{word}: {listing(arms)}" for word, arms in by.items())
 
 
 def reading() -> str:
@@ -100,7 +105,8 @@ def reading() -> str:
     return (
         "**Which part of the cure keeps runs from falling** (AA of the plan; VirtualTaobao, LSER "
         f"as printed with one part, 90,000 sessions, {len(runs().of(alone()[0]))} new seeds from "
-        f"180 on, {runs().whole()}, those as printed S's and those with the whole cure K's). By "
+        f"180 on, {_made().whole()}; beside them S's runs as printed and K's with the whole cure; "
+        "contrast is a coin per item and random draws from the whole memory). By "
         f"the primary test, Fisher's with Holm over the {len(alone())}: **{said()}**. Runs that "
         "end more than a tenth of the possible below their best: "
         f"{listing(runs().fell(every))} ({tests}, against as printed). Final CTR "
@@ -115,11 +121,19 @@ def _means() -> str:
     if found != ["keeps runs from falling", "open"]:
         return ""
     return (
-        "*What follows* (read after the test): runs do not fall because batches lack contrast, "
-        "which alone does not hold them, but because the critic is hardly shown what the agent "
-        "does now: with the newest steps in every batch it values its actions at what they earn, "
-        "though most batches still hold one reward beside them."
+        "*What follows* (read after the test): batches without contrast, the likely cause until "
+        "now, do not explain the fall, as contrast alone does not hold runs. What the critic lacks "
+        "is, it seems, what its agent does now: with the newest steps in every batch it values its "
+        f"actions at what they earn, though in {runs().one_reward('the newest alone'):.2f} of the "
+        "batches all rewards, those of the newest included, are still equal. That the best of a "
+        "bucket are old cannot be all of it: those of reward-top are as old, and it falls less "
+        f"({_top()})."
     )
+
+
+def _top() -> str:
+    """How many runs of reward-top as printed fell."""
+    return more_seeds.runs().fell(["reward-top"])[0].removeprefix("reward-top ")
 
 
 def in_short() -> str:
@@ -127,7 +141,8 @@ def in_short() -> str:
     if not known():
         return ""
     return (
-        f"**Which part of the cure keeps runs from falling** (AA of the plan): {said()}; fell: "
+        "**Which part of the cure keeps runs from falling** (AA of the plan; contrast is a coin "
+        f"per item and random draws from the whole memory): {said()}. Runs that fell: "
         f"{listing(runs().fell(list(runs().runs)))}."
     )
 

@@ -1,7 +1,7 @@
 """Ways off plateaus, beside the cure: the figures of BB in plan.md.
 
-``python results/planned.py FOLDER bb`` makes the runs, ``python results/plateaus.py pack FOLDER``
-writes ``plateaus.jsonl.gz``; without arguments it prints every figure from there.
+``python results/planned.py FOLDER bb --arms ...`` makes the runs, ``python results/plateaus.py
+pack FOLDER`` writes ``plateaus.jsonl.gz``; without arguments it prints every figure from there.
 """
 
 import sys
@@ -50,7 +50,7 @@ def said() -> str:
     for arm, answer in answers().items():
         by.setdefault(answer, []).append(arm)
     if set(by) == {"open"}:
-        return "is open for all of them"
+        return "open for all of them"
     return "; ".join(f"{listing(arms)}: {answer}" for answer, arms in by.items())
 
 
@@ -74,12 +74,13 @@ def reading() -> str:
     return (
         "**Ways off plateaus, beside the cure** (BB of the plan; VirtualTaobao, LSER with the "
         f"cure, 15,000 sessions, {len(runs().of(REFERENCE))} new seeds from "
-        f"{min(runs().of(REFERENCE))} on, {runs().whole()}). By the primary test whether one earns "
-        f"its place **{said()}**. Final CTR {levels({arm: runs().mean(arm) for arm in arms})}; "
+        f"{min(runs().of(REFERENCE))} on, {runs().whole()}). Whether one earns its place by the "
+        f"primary test: **{said()}**. Final CTR {levels({arm: runs().mean(arm) for arm in arms})}; "
         f"minus the cure, Holm over the {len(arms) - 1}: {gaps}. Average over training "
         f"{levels({arm: runs().area(arm) for arm in arms})}; sessions to .9 of the possible, "
-        f"median (runs that get there): {soon}. Saturated action components at the end: "
-        f"{levels({arm: saturated(arm) for arm in arms}, 2)}."
+        f"median (runs that get there): {soon}. Runs that end more than a tenth of the "
+        f"possible below their best: {listing(runs().fell(arms))}. Saturated action "
+        f"components at the end: {levels({arm: saturated(arm) for arm in arms}, 2)}."
     )
 
 

@@ -126,6 +126,12 @@ def with_holm(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
     return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
 
 
+def stands(sides: Mapping[str, list[str]]) -> str:
+    """Where LSER stands, by the memories on each side of it."""
+    words = {"above": "above", "below": "below", "not separated": "not separated from"}
+    return ", ".join(f"{words[side]} {listing(sides[side])}" for side in words if side in sides)
+
+
 def who_wins(found: Mapping[str, tuple[Gap, float]]) -> str:
     """Whether LSER wins, by its differences from all others with Holm's p."""
     sides = {arm: verdict(one.mean, p) for arm, (one, p) in found.items()}

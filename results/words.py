@@ -127,10 +127,9 @@ def _cause() -> str:
     if parts.answer("the newest alone") == "open" or parts.answer("contrast alone") != "open":
         raise ValueError("the records no longer say that the newest alone keep runs from falling")
     return (
-        f"They are not (AA of the plan): with contrast alone {contrast} runs fall all the same, "
-        f"with bounded values {bounds}, and with the newest transitions in every batch {newest}. "
-        "What the critic lacks are the steps that its agent takes now: the best of a bucket are "
-        "old, and nothing tells it that they are no longer earned."
+        f"AA of the plan speaks against it: with contrast alone {contrast} runs fall, with bounded "
+        f"values alone {bounds}, and with the newest transitions in every batch {newest}. What the "
+        "critic lacks are, it seems, the steps that its agent takes now."
     )
 
 

@@ -200,7 +200,7 @@ MEMORIES = Catalogue(
     _memory("lser", *_LSER, "LSER", "the best of the query's bucket of similar observations",
             _PAPER, needs="query", look=("#d55e00", "o"), test_knobs={"bits": 2}),
     _memory("lser-steady", *_LSER, "LSER, steady",
-            "LSER with contrast and the newest in every batch; its presets bound values", _OURS,
+            "LSER with the newest in every batch, and contrast; its presets bound values", _OURS,
             needs="query", knobs={"greedy_per": "item", "random_from": "memory", "newest": 8},
             look=("#a63d00", "8"), test_knobs={"bits": 2}),
     _memory("uniform", "uniform", "Uniform", "uniform",
