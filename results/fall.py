@@ -88,9 +88,9 @@ def reading() -> str:
     )
     alike = listing([f"{name_of(a)} {runs().one_reward(a):.2f}" for a in arms])
     return (
-        f"**Why runs fall, by single options** (B of the plan; VirtualTaobao, "
-        f"{sessions:,} sessions of the 60,000 planned, {len(runs().of(BASE))} seeds of 20, {runs().whole()}). Runs that end more than "
-        f"a tenth of the possible below their best: {counts}. The primary test, each arm against "
+        "**Why runs fall, by single options** (B of the plan; VirtualTaobao, "
+        f"{sessions:,} sessions of the 60,000 planned, {len(runs().of(BASE))} seeds of 20, "
+        f"{runs().whole()}). Runs that end more than a tenth of the possible below their best: {counts}. The primary test, each arm against "
         f"LSER as printed over paired seeds with Holm, {said}; with ten pairs it decides only "
         "where nine differ in one direction. How deep they fall, minus LSER as printed, shares of "
         f"the possible, Holm over them: {_depths()}. Critics' values of their own actions "
