@@ -90,10 +90,11 @@ def reading() -> str:
     return (
         "**Why runs fall, by single options** (B of the plan; VirtualTaobao, "
         f"{sessions:,} sessions of the 60,000 planned, {len(runs().of(BASE))} seeds of 20, "
-        f"{runs().whole()}). Runs that end more than a tenth of the possible below their best: {counts}. The primary test, each arm against "
-        f"LSER as printed over paired seeds with Holm, {said}; with ten pairs it decides only "
-        "where nine differ in one direction. How deep they fall, minus LSER as printed, shares of "
-        f"the possible, Holm over them: {_depths()}. Critics' values of their own actions "
+        f"{runs().whole()}). Runs that end more than a tenth of the possible below their best: "
+        f"{counts}. The primary test, each arm against LSER as printed over paired seeds with "
+        f"Holm, {said}; with ten pairs it decides only where nine differ in one direction. How "
+        "deep they fall, minus LSER as printed, shares of the possible, Holm over them: "
+        f"{_depths()}. Critics' values of their own actions "
         f"over what rewards allow at the end (at their most), median run: {over}. Batches with one "
         f"reward: {alike}."
     )

@@ -64,9 +64,10 @@ def reading() -> str:
         f"{min(seeds.values())} seeds, {runs().whole()}). LSER stands "
         f"**{stands(_sides())}**. LSER minus each, p doubled, because half of the others' "
         f"runs had been looked at in S, then Holm over the {len(tests)}: "
-        f"{standing().told(OURS, tests)} (Welch: {apart}). Final CTR {levels({arm: standing().mean(arm, KEY) for arm in arms})}; shares "
-        f"of the possible {levels({arm: runs().share(arm) for arm in arms}, 2)}. Runs that end "
-        f"more than a tenth of the possible below their best: {', '.join(runs().fell(arms))}."
+        f"{standing().told(OURS, tests)} (Welch: {apart}). Final CTR "
+        f"{levels({arm: standing().mean(arm, KEY) for arm in arms})}; shares of the possible "
+        f"{levels({arm: runs().share(arm) for arm in arms}, 2)}. Runs that end more than a tenth "
+        f"of the possible below their best: {', '.join(runs().fell(arms))}."
     )
 
 
