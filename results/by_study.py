@@ -64,9 +64,9 @@ def groups() -> dict[str, Sequence[Part]]:
             *_plain(words.headline(taobao, findings()), words.steadiness(taobao)),
             *_sections("c"),
             *_plain(words.carried(taobao, findings()), words.lasting(longest, epsilon)),
-            *_sections("s", "z", "z_others"),
+            *_sections("s", "z", "z_others", "ab"),
         ),
-        "VirtualTaobao, with the cure": _sections("k", "t", "y"),
+        "VirtualTaobao, with the cure": _sections("k", "t", "y", "ac"),
         "Every memory tuned alike": (
             Part(tuned_alike.block(), "tuned_alike"),
             Part(taobao_tuning.block(), "taobao_tuning"),

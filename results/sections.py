@@ -14,6 +14,7 @@ import options
 import parts
 import plateaus
 import reruns
+import slow
 
 from lser.report.style import listing
 
@@ -45,6 +46,8 @@ SECTIONS = {  # by letter
     "s": Section("length", length, "python results/planned.py FOLDER s"),
     "z": Section("control", control.Z, _HASH),
     "z_others": Section("more_seeds", more_seeds, "python results/planned.py FOLDER z --arms ..."),
+    "ab": Section("slow", slow.PRINTED, "lser study length --scale paper --seeds 20 --only der"),
+    "ac": Section("slow", slow.CURED, 'lser study cure --scale paper --seeds 10 --only "der with"'),
     "k": Section("cure", cure, _CURE),
     "t": Section("like_with_like", like_with_like, _OTHERS),
     "y": Section("control", control.Y, _HASH),
