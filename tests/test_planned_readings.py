@@ -27,7 +27,8 @@ def scripts():
     """The scripts by name, and what they share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(RESULTS))
-        names = (*NAMES, "cells", "control", "cure", "sections", "scored", "first")
+        more = ("cells", "control", "cure", "sections", "scored", "slow", "first")
+        names = (*NAMES, *more)
         return {name: importlib.import_module(name) for name in names}
 
 
@@ -88,7 +89,8 @@ LEVELS = {"lser": 0.86, "uniform": 0.71, "reward-top": 0.9, "shuffled-code": 0.8
 
 
 def test_what_has_not_run_says_nothing(fresh, monkeypatch):
-    monkeypatch.setattr(fresh["control"].Control, "known", lambda _: False)
+    for kind in (fresh["control"].Control, fresh["slow"].Left):
+        monkeypatch.setattr(kind, "known", lambda _: False)
     for name in NAMES:
         assert (fresh[name].reading(), fresh[name].block()) == ("", "")
     section = fresh["sections"].section
@@ -447,3 +449,30 @@ def test_a_way_off_plateaus_earns_its_place_above_the_cure(fresh):
     }  # fmt: skip
     assert "**penalty 0.001: earns its place" in script.reading()
     assert "Holm over the 3: penalty 0.001 +0." in script.reading()  # the turned difference
+
+
+def test_memories_that_waited_are_read_from_five_complete_runs_on(fresh, tmp_path):
+    script, cells = fresh["slow"], fresh["cells"]
+    chosen = [one for one in cells.chosen(["ab"], cells.Choice()) if one.label == "der"]
+    assert [one.seed for one in chosen] == [*range(130, 140)]
+    beside = [one for one in cells.chosen(["s"], cells.Choice()) if one.label == "lser"]
+    ours = {one.seed: run(one, 0.9) for one in beside}
+    left = replace(script.PRINTED, file=tmp_path / "slow.jsonl.gz", beside=lambda: {"lser": ours})
+    assert left.reading() == left.block() == ""
+    ended = [run(one, 0.6) for one in chosen[:4]]
+    cut = [run(one, 0.1, status="stopped", share=0.5) for one in chosen[4:]]
+    records.pack([*ended, *cut], left.file)
+    assert replace(left).reading() == ""  # four complete runs are too few
+    records.pack([run(one, 0.6) for one in chosen[:5]] + cut[1:], left.file)
+    found = replace(left)
+    assert found.gap.seeds == 5
+    assert found.gap.mean.estimate == pytest.approx(0.3, abs=0.03)
+    assert "LSER is **above DER**" in found.reading()
+    assert found.block().count("\n| ") == 2 + 1
+
+
+def test_der_with_the_cure_is_what_k_and_t_left(scripts):
+    chosen = scripts["cells"].chosen(["ac"], scripts["cells"].Choice())
+    assert {(one.study, one.label) for one in chosen} == {("cure", "der with the cure")}
+    assert [one.seed for one in chosen] == [*range(100, 110)]
+    assert scripts["slow"].CURED.memory + scripts["slow"].CURED.ending == "der with the cure"

@@ -44,9 +44,11 @@ def test_every_study_is_told_once_behind_a_line_of_its_own(build, readmes):
     told = {**build.OUTCOMES, **build.of_sections()}
     del told["outcome_i"]  # the grid and the comparison, which the page has the other way round
     studies = build.by_study.page()
-    for name, reading in told.items():
-        assert studies.count(reading()) == 1, name
-        assert reading() not in page, name
+    told = {name: said for name, reading in told.items() if (said := reading())}
+    assert len(told) > 25  # what has not run says nothing
+    for name, said in told.items():
+        assert studies.count(said) == 1, name
+        assert said not in page, name
     assert studies.count("<details") == studies.count("</details>") > len(told)
 
 
