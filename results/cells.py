@@ -12,7 +12,7 @@ from lser.experiments.studies import plan
 RERUN, NOISE = ("lser", "uniform"), 0.1  # the runs of C that J makes again
 BESIDE = ("reward-top", "per", "der", "aer", "ser", "her")  # of S
 LATER = ("reward-top", "aer", "ser", "her")  # of these Z has ten more seeds
-ALONE = ("bounds alone", "the newest alone", "contrast alone")  # parts of the cure
+PARTS = ("bounds alone", "the newest alone", "contrast alone")  # parts of the cure
 SLOW = ("per", "der")  # these wait for errors, and S was cut off with them half-way
 FLEET, CPU = "another fleet", "a CPU"  # where
 
@@ -49,7 +49,7 @@ STUDIES = {
     "z": Study(
         "length", "paper", 20, only=("shuffled-code", *LATER), after=dict.fromkeys(LATER, 10)
     ),
-    "aa": Study("parts", "paper", 12, only=ALONE),
+    "aa": Study("parts", "paper", 12, only=PARTS),
     "bb": Study("plateaus", "paper", 12),
     "ab": Study("length", "paper", 20, only=SLOW, after=dict.fromkeys(SLOW, 10)),
     "ac": Study("cure", "paper", 10, only=("der with the cure",)),

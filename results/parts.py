@@ -12,7 +12,7 @@ import cure
 import length
 import more_seeds
 import numpy as np
-from cells import ALONE
+from cells import PARTS
 from committed import RESULTS, by_arm
 from scipy.stats import ttest_ind
 from scored import LAST, Belief, Scored, levels, pack_or_print, row, scored
@@ -35,19 +35,19 @@ def known() -> bool:
 def runs() -> Scored:
     """LSER as printed, with each part alone, and with all of them."""
     found = scored(by_arm(FILE))
-    parts = {arm: found.runs[arm] for arm in ALONE if arm in found.runs}
+    parts = {arm: found.runs[arm] for arm in PARTS if arm in found.runs}
     ends = {PRINTED: length.runs().runs[length.OURS], WHOLE: cure.runs().runs[cure.OURS]}
     return Scored({PRINTED: ends[PRINTED], **parts, WHOLE: ends[WHOLE]}, found.failed)
 
 
 def _made() -> Scored:
     """AA's own runs."""
-    return Scored({arm: of for arm, of in runs().runs.items() if arm in ALONE}, runs().failed)
+    return Scored({arm: of for arm, of in runs().runs.items() if arm in PARTS}, runs().failed)
 
 
 def alone() -> list[str]:
     """The parts that have been run."""
-    return [arm for arm in runs().runs if arm in ALONE]
+    return [arm for arm in runs().runs if arm in PARTS]
 
 
 def fell(arm: str) -> tuple[int, int]:
