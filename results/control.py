@@ -8,22 +8,21 @@ LSER is read beside shuffled-code, its own buckets filled with anybody's transit
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import cure
 import length
 import numpy as np
-from committed import RESULTS, by_arm
+from committed import RESULTS
 from delayed import verdict
-from scored import LAST, Runs, Scored, gather, row, scored
-from standing import Arms, chance
+from pair import KEY, OURS, Pair
+from scored import LAST, Scored, gather, row
+from standing import chance
 
-from lser.report.stats import Interval, iqm, mean_t, welch
+from lser.report.stats import iqm, mean_t
 from lser.report.style import interval, listing, name_of, number
 
-OURS, CONTROL, KEY = "lser", "shuffled-code", "metric"
+CONTROL = "shuffled-code"
 NEGLIGIBLE = 0.03
 SAID = {
     "adds something": "the hash **adds something**",
@@ -33,32 +32,12 @@ SAID = {
 }
 
 
-@dataclass(frozen=True)
-class Control:
-    """LSER beside its control, both with the same ending to their arm's name."""
-
-    letter: str
-    where: str
-    study: str
-    file: Path
-    beside: Callable[[], Runs]
-    """The runs of LSER that were known."""
-    ending: str = ""
-
-    def known(self) -> bool:
-        """Whether it has been run."""
-        return self.file.is_file()
-
-    @cached_property
-    def standing(self) -> Arms:
-        """The runs of both, on the seeds of the control."""
-        theirs = scored(by_arm(self.file)).runs[CONTROL + self.ending]
-        ours = self.beside()[OURS + self.ending]
-        return Arms({OURS: {seed: ours[seed] for seed in theirs}, CONTROL: theirs})
+class Control(Pair):
+    """LSER beside its control."""
 
     def answer(self) -> str:
         """What the hash does: a side that is clear first, then whether the interval is narrow."""
-        found = self.standing.gap(OURS, CONTROL, KEY)
+        found = self.gap
         side = verdict(found.mean, found.p)
         if side != "not separated":
             return "adds something" if side == "above" else "takes something"
@@ -67,7 +46,7 @@ class Control:
 
     def difference(self) -> str:
         """LSER minus its control, in words."""
-        found = self.standing.gap(OURS, CONTROL, KEY)
+        found = self.gap
         return f"{interval(found.mean, sign=True)}, {chance(found.p)}, {found.seeds} seeds"
 
     def reading(self) -> str:
@@ -76,33 +55,27 @@ class Control:
             return ""
         seeds = sorted(self.standing.runs[CONTROL])
         ends = listing([f"{name_of(a)} {self.standing.mean(a, KEY):.3f}" for a in (OURS, CONTROL)])
+        apart = self.standing.welch(OURS, CONTROL, KEY)
         better = interval(self.standing.improvement(OURS, CONTROL, KEY))
         low = self._counted(lambda one, arm: sum(x < cure.LOW for x in one.of(arm).values()))
         return (
-            f"**What the hash adds {self.where}, at the paper's length** ({self.letter.upper()} of "
-            f"the plan; VirtualTaobao, {self.standing.sessions(OURS, CONTROL):,} sessions, seeds "
-            f"{seeds[0]} to {seeds[-1]}; the control is LSER's own buckets filled with anybody's "
+            f"**What the hash adds {self.where}, at the paper's length** ({self.letters.upper()} "
+            f"of the plan; VirtualTaobao, {self.standing.sessions(OURS, CONTROL):,} sessions, "
+            f"seeds {seeds[0]} to {seeds[-1]}; the control is LSER's own buckets filled with anybody's "
             f"transitions). By the primary test {SAID[self.answer()]}: final CTR {ends}, LSER "
-            f"minus it {self.difference()} (Welch {interval(self._welch(), sign=True)}; a run of "
+            f"minus it {self.difference()} (Welch {interval(apart, sign=True)}; a run of "
             f"LSER ends above one of it with probability {better}). Runs below {cure.LOW:g} at the "
             f"end: {low}; that end more than a tenth of the possible below their best: "
             f"{self._counted(_fell)}. {self._believed()}"
         ).rstrip()
 
-    def _welch(self) -> Interval:
-        pair = [list(self.standing.scores(arm, KEY).values()) for arm in (OURS, CONTROL)]
-        return welch(*pair)
-
-    def _scored(self, arm: str) -> Scored:
-        return Scored({arm: self.standing.runs[arm]})
-
     def _counted(self, count: Callable[[Scored, str], int]) -> str:
-        found = {arm: self._scored(arm) for arm in self.standing.runs}
+        found = {arm: self.alone(arm) for arm in self.standing.runs}
         return listing([f"{name_of(a)} {count(s, a)} of {len(s.of(a))}" for a, s in found.items()])
 
     def _believed(self) -> str:
         """What the critics of both believe, where they were asked: not planned."""
-        found = {arm: self._scored(arm) for arm in self.standing.runs}
+        found = {arm: self.alone(arm) for arm in self.standing.runs}
         asked = {a: one for a, one in found.items() if not np.isnan(one.values(a)[0])}
         parts = [
             f"{name_of(arm)} {one.belief(arm).excess:.2f}, "
@@ -125,7 +98,7 @@ class Control:
             "|" + "---|" * 11,
         ]
         for arm in self.standing.runs:
-            one = self._scored(arm)
+            one = self.alone(arm)
             ends = list(one.of(arm).values())
             lines.append(
                 row(
@@ -151,12 +124,12 @@ def _fell(one: Scored, arm: str) -> int:
 
 
 Y = Control(
-    *("y", "with the cure", "cure", RESULTS / "cure_control.jsonl.gz"),
+    *("y", "with the cure", "cure", CONTROL, RESULTS / "cure_control.jsonl.gz"),
     beside=lambda: cure.runs().runs,
     ending=cure.CURED,
 )
 Z = Control(
-    *("z", "as printed", "length", RESULTS / "length_control.jsonl.gz"),
+    *("z", "as printed", "length", CONTROL, RESULTS / "length_control.jsonl.gz"),
     beside=lambda: length.runs().runs,
 )
 
@@ -169,7 +142,7 @@ def found() -> bool:
 def in_short() -> str:
     """Both tests in a sentence for the first screens; nothing before they have run."""
     parts = [
-        f"{one.where} ({one.letter.upper()} of the plan) {SAID[one.answer()]}, {one.difference()}"
+        f"{one.where} ({one.letters.upper()} of the plan) {SAID[one.answer()]}, {one.difference()}"
         for one in (Y, Z)
         if one.known()
     ]

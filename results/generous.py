@@ -14,25 +14,26 @@ import numpy as np
 from campaign import run_pack_or_print
 from committed import RESULTS
 from delayed import Gap, gap
+from lead import Ratio, ratio_of, times
 from locality import CONTROLS, SHORT, at
 from standing import chance, ran, with_holm
 
 from lser.cli.demo import ARMS, EARNS, ENDS, SAME, cells
 from lser.cli.demo import OURS as RECOMMENDER
 from lser.experiments import records
-from lser.experiments.experiment import Experiment
+from lser.experiments.build import anchors
+from lser.experiments.experiment import Experiment, from_json
 from lser.experiments.studies import plan
 from lser.experiments.study import Job, job_for
 from lser.report.findings import LEVEL
-from lser.report.stats import Interval, holm, mean_t, paired_difference, paired_p
+from lser.report.stats import Interval, holm, mean_t, paired_difference
 from lser.report.style import interval, listing, name_of
-from lser.simulators.bazaar import Params
-from lser.simulators.bazaar.oracle import myopic_score
 
 FILE = RESULTS / "generous.jsonl.gz"
 COMMAND = "python results/generous.py run FOLDER"
 OURS, WORLDS = "lser", 3
 ALIKE, GENEROUS = 0.0, 2.0
+FINAL, EARLY = "metric", "learning_metric"
 MEMORIES, LEAD = "generosity", "generous-lead"  # the two halves
 SEEDS, LEAD_SEEDS = range(240, 250), range(630, 642)
 Scores = dict[int, float]  # by seed
@@ -83,10 +84,10 @@ def found() -> dict[tuple[str, float, str], dict[int, records.Record]]:
 
 def share(run: records.Record, ctr: float) -> float:
     """A CTR between random actions (0) and the oracle (1) of the run's own world."""
-    shop = {key: x for key, x in run.experiment["simulator"].items() if key != "name"}
-    shop["demographics"] = tuple(shop["demographics"])
-    world = Params(**shop)
-    return (ctr - world.sparsity) / (myopic_score(world).ctr - world.sparsity)
+    random, oracle = anchors(from_json(dict(run.experiment))) or (None, None)
+    assert random is not None
+    assert oracle is not None
+    return (ctr - random.score) / (oracle.score - random.score)
 
 
 @cache
@@ -111,38 +112,34 @@ def answer() -> str:
 
 def change() -> Gap:
     """LSER's lead over uniform where users differ, minus that where they do not."""
-    leads = [
-        paired_difference(shares(dial, OURS), shares(dial, "uniform")) for dial in (GENEROUS, ALIKE)
-    ]
-    both = [dict(zip(sorted(shares(ALIKE, OURS)), lead, strict=True)) for lead in leads]
-    return gap(*both)
+
+    def lead(dial: float) -> Scores:
+        theirs = shares(dial, "uniform")
+        return {seed: ours - theirs[seed] for seed, ours in shares(dial, OURS).items()}
+
+    return gap(lead(GENEROUS), lead(ALIKE))
 
 
-def lead(key: str, arm: str) -> tuple[Interval, float]:
-    """How many times an arm's CTR the recommender has, geometric mean over seeds; and p."""
-    ours, theirs = (found()[LEAD, GENEROUS, one] for one in (RECOMMENDER, arm))
-    logs = [_log(ours[s], key) - _log(theirs[s], key) for s in ours]
-    return Interval(*np.exp(mean_t(logs))), paired_p(logs)
+def ends(arm: str, key: str) -> Scores:
+    """What every run of an arm of the demo ended at, or earned while learning."""
+    return {s: float((r.final or {})[key]) for s, r in found()[LEAD, GENEROUS, arm].items()}
 
 
-def _log(run: records.Record, key: str) -> float:
-    return float(np.log((run.final or {})[key]))
+def over(arm: str, key: str) -> Ratio:
+    """How many times an arm's CTR the recommender has."""
+    return ratio_of(ends(RECOMMENDER, key), ends(arm, key))
 
 
 def leads() -> dict[str, tuple[Interval, float]]:
     """Over both bandits tuned to earn while learning, with Holm's p: the second primary test."""
-    raw = {arm: lead("learning_metric", arm) for arm in EARNS}
-    corrected = holm([p for _, p in raw.values()])
-    return {arm: (times, p) for (arm, (times, _)), p in zip(raw.items(), corrected, strict=True)}
+    raw = [over(arm, EARLY) for arm in EARNS]
+    corrected = holm([one.p for one in raw])
+    return {a: (one.times, p) for a, one, p in zip(EARNS, raw, corrected, strict=True)}
 
 
 def keeps() -> bool:
     """Whether the recommender leads both."""
-    return all(times.low > 1 and p <= LEVEL for times, p in leads().values())
-
-
-def _times(value: Interval) -> str:
-    return f"{value.estimate:.2f} [{value.low:.2f}, {value.high:.2f}]"
+    return all(lead.low > 1 and p <= LEVEL for lead, p in leads().values())
 
 
 def _levels(generosity: float) -> str:
@@ -158,11 +155,10 @@ def reading() -> str:
         f"{name_of(c)} {interval(one.mean, sign=True)} ({chance(p)})"
         for c, (one, p) in primary().items()
     )
-    ours = "; ".join(f"{arm} {_times(times)} ({chance(p)})" for arm, (times, p) in leads().items())
-    ends = "; ".join(f"{arm} {_times(lead('metric', arm)[0])}" for arm in ENDS)
+    ours = "; ".join(f"{arm} {times(lead)} ({chance(p)})" for arm, (lead, p) in leads().items())
+    late = "; ".join(f"{arm} {times(over(arm, FINAL).times)}" for arm in ENDS)
     final, early = (
-        mean_t(paired_difference(_of(RECOMMENDER, key), _of(SAME, key)))
-        for key in ("metric", "learning_metric")
+        mean_t(paired_difference(ends(RECOMMENDER, key), ends(SAME, key))) for key in (FINAL, EARLY)
     )
     answered = {"open": "is open"}.get(answer(), answer())
     kept = "keeps its lead" if keeps() else "does not surely keep its lead"
@@ -177,13 +173,9 @@ def reading() -> str:
         "tastes of bounded length assume that users do not differ so, "
         f"**{kept}**: times the CTR of bandits tuned to "
         f"earn, while learning, Holm over the two: {ours}; at the end, times those tuned for it: "
-        f"{ends}. Its memory adds {interval(final, sign=True)} at the end and "
+        f"{late}. Its memory adds {interval(final, sign=True)} at the end and "
         f"{interval(early, sign=True)} while learning."
     )
-
-
-def _of(arm: str, key: str) -> Scores:
-    return {s: float((r.final or {})[key]) for s, r in found()[LEAD, GENEROUS, arm].items()}
 
 
 def table() -> str:
@@ -193,7 +185,7 @@ def table() -> str:
         cells = (interval(mean_t(list(shares(d, arm).values()))) for d in (ALIKE, GENEROUS))
         lines.append(f"| {name_of(arm)}, share of the possible | {' | '.join(cells)} |")
     for label in (arm.label for arm in ARMS):
-        final, early = (mean_t(list(_of(label, k).values())) for k in ("metric", "learning_metric"))
+        final, early = (mean_t(list(ends(label, key).values())) for key in (FINAL, EARLY))
         said = f"{interval(final)} at the end, {interval(early)} while learning"
         lines.append(f"| {label}, CTR | | {said} |")
     return "\n".join(lines)

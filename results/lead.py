@@ -7,7 +7,7 @@ prints every figure from there. N, the same with the click model of L, is in ``l
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -91,22 +91,26 @@ class Ratio(NamedTuple):
     seeds: int
 
 
-def logs(scores: Scores, dial: Dial, arm: str) -> dict[int, float]:
-    """The logarithm of the ratio, of every seed."""
-    ours, theirs = scores[dial, OURS], scores[dial, arm]
+def logs(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[int, float]:
+    """The logarithm of the ratio, of every seed that both have."""
     return {seed: float(np.log(ours[seed] / theirs[seed])) for seed in ours if seed in theirs}
+
+
+def ratio_of(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio:
+    """Some runs over others."""
+    found = list(logs(ours, theirs).values())
+    return Ratio(Interval(*np.exp(mean_t(found))), paired_p(found), len(found))
 
 
 def ratio(scores: Scores, dial: Dial, arm: str) -> Ratio:
     """The recommender over an arm at a dial."""
-    found = list(logs(scores, dial, arm).values())
-    mean = mean_t(found)
-    return Ratio(Interval(*np.exp(mean)), paired_p(found), len(found))
+    return ratio_of(scores[dial, OURS], scores[dial, arm])
 
 
 def change(scores: Scores, arm: str, grown: Dial) -> Ratio:
     """The lead at a grown dial as a multiple of the lead at the demo's, per seed."""
-    gaps = paired_difference(logs(scores, grown, arm), logs(scores, HOME, arm))
+    both = [logs(scores[dial, OURS], scores[dial, arm]) for dial in (grown, HOME)]
+    gaps = paired_difference(*both)
     return Ratio(Interval(*np.exp(mean_t(gaps))), paired_p(gaps), len(gaps))
 
 

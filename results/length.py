@@ -16,7 +16,7 @@ from scored import LAST, OUTCOMES, Scored, levels, pack_or_print, row, scored
 from standing import Arms, chance, with_holm
 
 from lser.experiments.studies import plan
-from lser.report.stats import Interval, mean_t, welch
+from lser.report.stats import mean_t
 from lser.report.style import interval, listing, name_of, number
 
 FILE = RESULTS / "length.jsonl.gz"
@@ -102,6 +102,7 @@ def reading() -> str:
     """What S says in words; nothing before it has been run."""
     if not known():
         return ""
+    apart = standing().welch(OURS, REFERENCE, KEY)
     found, better, area = primary(), runs().improvement(OURS, REFERENCE), sooner()
     both, every, scale = (OURS, REFERENCE), list(runs().runs), runs().scale
     assert scale.constant is not None
@@ -115,7 +116,7 @@ def reading() -> str:
         "(twenty of four of them by Z, below), "
         f"{runs().whole()}). The primary test {OUTCOMES[outcome()]}: final CTR {_means(both)}, "
         f"{interval(found.mean, sign=True)}, {chance(found.p)} (Welch "
-        f"{interval(_welch(REFERENCE), sign=True)}; a run of LSER ends above one of uniform with "
+        f"{interval(apart, sign=True)}; a run of LSER ends above one of uniform with "
         f"probability {interval(better)}). LSER minus each other, Holm over the {len(others())}: "
         f"{standing().told(OURS, secondary())}. {standing().cut()}Shares of the possible at the "
         "end of what is complete: "
@@ -133,11 +134,6 @@ def _means(arms: tuple[str, ...]) -> str:
     return levels({arm: standing().mean(arm, KEY) for arm in arms})
 
 
-def _welch(arm: str) -> Interval:
-    ours, theirs = standing().scores(OURS, KEY, arm), standing().scores(arm, KEY, OURS)
-    return welch(list(ours.values()), list(theirs.values()))
-
-
 def table() -> str:
     """Every arm where it stands."""
     lines = [
@@ -151,7 +147,10 @@ def table() -> str:
         pair = ["", ""]
         if arm != OURS:
             found = standing().gap(OURS, arm, KEY).mean
-            pair = [interval(found, sign=True), interval(_welch(arm), sign=True)]
+            pair = [
+                interval(found, sign=True),
+                interval(standing().welch(OURS, arm, KEY), sign=True),
+            ]
         lines.append(
             row(
                 *(name_of(arm), f"{standing().sessions(arm):,}", interval(mean_t(ends))),

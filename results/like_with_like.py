@@ -17,7 +17,7 @@ from committed import RESULTS, by_arm
 from cure import CURED, LOW, OURS
 from delayed import Gap, verdict
 from scored import LAST, Scored, pack_or_print, row, scored
-from standing import Arms, stands, with_holm
+from standing import Arms, grouped, stands, with_holm
 
 from lser.report.stats import iqm, mean_t
 from lser.report.style import interval, listing, name_of, number
@@ -143,11 +143,11 @@ def level() -> list[str]:
 
 
 def _by_verdict() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for arm, (one, p) in primary().items():
+    def named(arm: str) -> str:
         cut = "" if standing().whole(OURS, arm) else f" (at {standing().sessions(OURS, arm):,})"
-        found.setdefault(verdict(one.mean, p), []).append(f"{plain(arm)}{cut}")
-    return found
+        return f"{plain(arm)}{cut}"
+
+    return grouped({arm: verdict(one.mean, p) for arm, (one, p) in primary().items()}, named)
 
 
 def believed() -> str:

@@ -15,9 +15,9 @@ from committed import RESULTS, by_arm
 from delayed import Gap, verdict
 from length import KEY, OURS
 from scored import Scored, levels, pack_or_print, row, scored
-from standing import Arms, chance, stands, with_holm
+from standing import Arms, chance, grouped, stands, with_holm
 
-from lser.report.stats import Interval, mean_t, welch
+from lser.report.stats import mean_t
 from lser.report.style import interval, name_of
 
 FILE = RESULTS / "length_more.jsonl.gz"
@@ -55,14 +55,16 @@ def reading() -> str:
     """What they say in words; nothing before they have been run."""
     if not known():
         return ""
-    arms, tests = list(runs().runs), secondary()
-    apart = "; ".join(f"{name_of(arm)} {interval(_welch(arm), sign=True)}" for arm in tests)
+    arms, tests, sides = list(runs().runs), secondary(), grouped(separated())
+    apart = "; ".join(
+        f"{name_of(arm)} {interval(standing().welch(OURS, arm, KEY), sign=True)}" for arm in tests
+    )
     seeds = {arm: len(of) for arm, of in runs().runs.items()}
     return (
         "**The other memories as printed, with as many seeds as LSER** (Z of the plan, its "
         f"secondary tests; VirtualTaobao, {standing().sessions(*arms):,} sessions, "
         f"{min(seeds.values())} seeds, {runs().whole()}). LSER stands "
-        f"**{stands(_sides())}**. LSER minus each, p doubled, because half of the others' "
+        f"**{stands(sides)}**. LSER minus each, p doubled, because half of the others' "
         f"runs had been looked at in S, then Holm over the {len(tests)}: "
         f"{standing().told(OURS, tests)} (Welch: {apart}). Final CTR "
         f"{levels({arm: standing().mean(arm, KEY) for arm in arms})}; shares of the possible "
@@ -85,18 +87,6 @@ def in_short() -> str:
 def separated() -> dict[str, str]:
     """On which side of each other memory LSER ends."""
     return {arm: verdict(one.mean, p) for arm, (one, p) in secondary().items()}
-
-
-def _sides() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for arm, side in separated().items():
-        found.setdefault(side, []).append(name_of(arm))
-    return found
-
-
-def _welch(arm: str) -> Interval:
-    ours, theirs = standing().scores(OURS, KEY, arm), standing().scores(arm, KEY, OURS)
-    return welch(list(ours.values()), list(theirs.values()))
 
 
 def table() -> str:

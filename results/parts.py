@@ -16,7 +16,7 @@ from cells import PARTS
 from committed import RESULTS, by_arm
 from scipy.stats import ttest_ind
 from scored import LAST, Belief, Scored, levels, pack_or_print, row, scored
-from standing import chance
+from standing import chance, grouped
 
 from lser.report.findings import LEVEL
 from lser.report.stats import Interval, exact_p, holm, iqm, mean_t, welch
@@ -86,9 +86,8 @@ def secondary() -> dict[str, tuple[Interval, float]]:
 
 def said() -> str:
     """What the parts do, in a sentence; those that do something first."""
-    by: dict[str, list[str]] = {}
-    for arm in sorted(alone(), key=lambda arm: answer(arm) == "open"):
-        by.setdefault(answer(arm), []).append(arm)
+    ordered = sorted(alone(), key=lambda arm: answer(arm) == "open")
+    by = grouped({arm: answer(arm) for arm in ordered}, str)
     return "; ".join(f"{word}: {listing(arms)}" for word, arms in by.items())
 
 

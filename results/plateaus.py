@@ -11,7 +11,7 @@ import numpy as np
 from committed import RESULTS, by_arm
 from delayed import Gap, verdict
 from scored import Scored, levels, pack_or_print, row, scored
-from standing import chance
+from standing import chance, grouped
 
 from lser.experiments.studies import plan
 from lser.report.stats import Interval, mean_t, welch
@@ -46,9 +46,7 @@ def answers() -> dict[str, str]:
 
 def said() -> str:
     """The same in a few words."""
-    by: dict[str, list[str]] = {}
-    for arm, answer in answers().items():
-        by.setdefault(answer, []).append(arm)
+    by = grouped(answers(), str)
     if set(by) == {"open"}:
         return "open for all of them"
     return "; ".join(f"{listing(arms)}: {answer}" for answer, arms in by.items())

@@ -6,53 +6,33 @@ that ended; without arguments it prints every figure from there.
 """
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import cure
 import length
-from committed import RESULTS, by_arm
-from delayed import Gap, verdict
-from scored import Runs, Scored, gather, row, scored
-from standing import Arms, chance, complete
+from committed import RESULTS
+from delayed import verdict
+from pair import KEY, OURS, Pair
+from scored import Runs, gather, row
+from standing import chance, complete
 
-from lser.report.stats import Interval, mean_t, welch
+from lser.report.stats import mean_t
 from lser.report.style import interval, name_of
 
-OURS, KEY, FEWEST = "lser", "metric", 5
+FEWEST = 5  # complete runs, for a reading
 
 
-@dataclass(frozen=True)
-class Left:
-    """LSER beside one memory that waited, both with the same ending to their arm's name."""
-
-    letters: str
-    where: str
-    study: str
-    memory: str
-    file: Path
-    beside: Callable[[], Runs]
-    """The runs of LSER that were known."""
-    ending: str = ""
+class Left(Pair):
+    """LSER beside one memory that waited, of whose runs the complete ones count."""
 
     def known(self) -> bool:
         """Whether enough of it has been run."""
-        return self.file.is_file() and len(self.standing.runs[self.memory]) >= FEWEST
+        return super().known() and len(self.standing.runs[self.memory]) >= FEWEST
 
-    @cached_property
-    def standing(self) -> Arms:
-        """The complete runs of the memory, and LSER's of the same seeds."""
-        found = scored(by_arm(self.file)).runs.get(self.memory + self.ending, {})
-        theirs = {seed: run for seed, run in found.items() if complete(run)}
-        ours = self.beside()[OURS + self.ending]
-        return Arms({OURS: {seed: ours[seed] for seed in theirs}, self.memory: theirs})
-
-    @cached_property
-    def gap(self) -> Gap:
-        """LSER minus the memory."""
-        return self.standing.gap(OURS, self.memory, KEY)
+    def theirs(self) -> Runs:
+        """The complete runs."""
+        found = super().theirs().items()
+        return {arm: {s: run for s, run in of.items() if complete(run)} for arm, of in found}
 
     def reading(self) -> str:
         """What it says in words; nothing before enough of it has been run."""
@@ -61,26 +41,23 @@ class Left:
         arms, name = (OURS, self.memory), name_of(self.memory)
         side = verdict(self.gap.mean, self.gap.p)
         ends = " and ".join(f"{name_of(a)} {self.standing.mean(a, KEY):.3f}" for a in arms)
+        apart = self.standing.welch(OURS, self.memory, KEY)
         better = interval(self.standing.improvement(OURS, self.memory, KEY))
-        fell = " and ".join(Scored({a: self.standing.runs[a]}).fell([a])[0] for a in arms)
+        fell = " and ".join(self.alone(a).fell([a])[0] for a in arms)
         return (
             f"**{name} {self.where} to the paper's length** ({self.letters.upper()} of the plan; "
             f"VirtualTaobao, 90,000 sessions, {self.gap.seeds} seeds from "
             f"{min(self.standing.runs[self.memory])} on). LSER is **{side}"
             f"{' from' if side == 'not separated' else ''} {name}**: final CTR {ends}, "
             f"{interval(self.gap.mean, sign=True)}, {chance(self.gap.p)} (Welch "
-            f"{interval(self._welch(), sign=True)}; a run of LSER ends above one of {name} with "
+            f"{interval(apart, sign=True)}; a run of LSER ends above one of {name} with "
             f"probability {better}). Runs that end more than a tenth of the possible below their "
             f"best: {fell}. {self._believed()}"
         ).rstrip()
 
-    def _welch(self) -> Interval:
-        pair = [list(self.standing.scores(arm, KEY).values()) for arm in (OURS, self.memory)]
-        return welch(*pair)
-
     def _believed(self) -> str:
         """What its critics believe, as S read it."""
-        found = Scored({self.memory: self.standing.runs[self.memory]}).belief(self.memory)
+        found = self.alone(self.memory).belief(self.memory)
         return (
             f"{name_of(self.memory)}'s values as a share of their bound minus rewards as a share "
             f"of the largest, median run: {found.excess:.2f}; over runs values follow what is "
@@ -95,7 +72,7 @@ class Left:
             "|" + "---|" * 7,
         ]
         for arm in self.standing.runs:
-            one = Scored({arm: self.standing.runs[arm]})
+            one = self.alone(arm)
             ends = list(one.of(arm).values())
             lines.append(
                 row(

@@ -10,7 +10,7 @@ from committed import SEED
 from delayed import Gap, gap, verdict
 
 from lser.experiments.records import Record
-from lser.report.stats import Interval, holm, probability_of_improvement
+from lser.report.stats import Interval, holm, probability_of_improvement, welch
 from lser.report.style import interval, listing, name_of, number
 
 Name = Callable[[str], str]  # of an arm, as a reader knows it
@@ -97,6 +97,11 @@ class Arms:
         ours, theirs = (np.array(list(scores.values())) for scores in pair)
         return probability_of_improvement([(ours, theirs)], np.random.default_rng(SEED))
 
+    def welch(self, arm: str, other: str, key: str) -> Interval:
+        """The difference of two arms where both stand, not paired."""
+        pair = self.scores(arm, key, other), self.scores(other, key, arm)
+        return welch(*(list(scores.values()) for scores in pair))
+
     def told(self, ours: str, found: Mapping[str, tuple[Gap, float]], name: Name = name_of) -> str:
         """One arm minus others in words; a comparison that was cut off says where."""
         parts = []
@@ -126,6 +131,14 @@ def with_holm(found: Mapping[str, Gap]) -> dict[str, tuple[Gap, float]]:
     return {arm: (one, p) for (arm, one), p in zip(found.items(), corrected, strict=True)}
 
 
+def grouped(sides: Mapping[str, str], name: Name = name_of) -> dict[str, list[str]]:
+    """The memories on each side, or with each answer, by their names."""
+    found: dict[str, list[str]] = {}
+    for arm, side in sides.items():
+        found.setdefault(side, []).append(name(arm))
+    return found
+
+
 def stands(sides: Mapping[str, list[str]]) -> str:
     """Where LSER stands, by the memories on each side of it."""
     words = {"above": "above", "below": "below", "not separated": "not separated from"}
@@ -134,9 +147,8 @@ def stands(sides: Mapping[str, list[str]]) -> str:
 
 def who_wins(found: Mapping[str, tuple[Gap, float]]) -> str:
     """Whether LSER wins, by its differences from all others with Holm's p."""
-    sides = {arm: verdict(one.mean, p) for arm, (one, p) in found.items()}
-    below = [name_of(arm) for arm, where in sides.items() if where == "below"]
-    level = [name_of(arm) for arm, where in sides.items() if where == "not separated"]
+    sides = grouped({arm: verdict(one.mean, p) for arm, (one, p) in found.items()})
+    below, level = sides.get("below", []), sides.get("not separated", [])
     if below:
         return f"LSER does not win: it ends below {listing(below)}"
     return f"it is open: LSER is not separated from {listing(level)}" if level else "LSER wins"

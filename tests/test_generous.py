@@ -10,6 +10,7 @@ import pytest
 
 from lser.experiments import records
 from lser.experiments.experiment import to_json
+from lser.simulators.base import Anchor
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
@@ -29,8 +30,8 @@ def generous(monkeypatch, tmp_path):
 
     forget()
     monkeypatch.setattr(script, "FILE", tmp_path / "generous.jsonl.gz")
-    oracle = type("Score", (), {"ctr": 0.52})
-    monkeypatch.setattr(script, "myopic_score", lambda _: oracle)
+    known = tuple(Anchor(name, score, "made up") for name, score in (("", 0.02), ("", 0.52)))
+    monkeypatch.setattr(script, "anchors", lambda _: known)
     yield script
     forget()
 
