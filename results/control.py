@@ -61,11 +61,11 @@ class Control(Pair):
         return (
             f"**What the hash adds {self.where}, at the paper's length** ({self.letters.upper()} "
             f"of the plan; VirtualTaobao, {self.standing.sessions(OURS, CONTROL):,} sessions, "
-            f"seeds {seeds[0]} to {seeds[-1]}; the control is LSER's own buckets filled with anybody's "
-            f"transitions). By the primary test {SAID[self.answer()]}: final CTR {ends}, LSER "
-            f"minus it {self.difference()} (Welch {interval(apart, sign=True)}; a run of "
-            f"LSER ends above one of it with probability {better}). Runs below {cure.LOW:g} at the "
-            f"end: {low}; that end more than a tenth of the possible below their best: "
+            f"seeds {seeds[0]} to {seeds[-1]}; the control is LSER's own buckets filled with "
+            f"anybody's transitions). By the primary test {SAID[self.answer()]}: final CTR {ends}, "
+            f"LSER minus it {self.difference()} (Welch {interval(apart, sign=True)}; a run of LSER "
+            f"ends above one of it with probability {better}). Runs below {cure.LOW:g} at the end: "
+            f"{low}; that end more than a tenth of the possible below their best: "
             f"{self._counted(_fell)}. {self._believed()}"
         ).rstrip()
 

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector import VectorEnv
 
-from lser.types import Float32
+from lser.training.appended import AppendedEnv
+from lser.types import Bool, Float32
 
 
-class GoalEnv(VectorWrapper):  # not subscripted: Gymnasium 1.1 has no parameters here
+class GoalEnv(AppendedEnv):
     """Appends a goal, scaled by the highest one, to every observation.
 
     A goal is a reward to reach on a page. Training draws one per session; evaluation
@@ -26,52 +25,38 @@ class GoalEnv(VectorWrapper):  # not subscripted: Gymnasium 1.1 has no parameter
         *,
         highest: bool = False,
     ) -> None:
-        super().__init__(env)
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError("GoalEnv needs an environment that autoresets in the same step")
         levels = np.sort(np.asarray(goals, np.float64))
         if levels.size == 0 or not levels[-1] > 0:
             raise ValueError(f"goals must hold a positive reward, got {goals!r}")
-        self.shown = (levels * (1 / levels[-1])).astype(np.float32)  # as the memory scales them
+        self.levels = (levels * (1 / levels[-1])).astype(np.float32)  # as the memory scales them
+        super().__init__(env, self.levels[0], 1.0)
         self.highest = highest
-        space = env.single_observation_space
-        assert isinstance(space, gym.spaces.Box)
-        low = np.append(space.low, self.shown[0])
-        high = np.append(space.high, 1.0)
-        self.single_observation_space = gym.spaces.Box(
-            low.astype(np.float32), high.astype(np.float32)
-        )
-        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
-        self.current = np.full(env.num_envs, self.shown[-1])
+        self.current = np.full(env.num_envs, self.levels[-1])
         self._draws = np.random.default_rng()
 
-    def _draw(self, count: int) -> Float32:
-        if self.highest:
-            return np.full(count, self.shown[-1])
-        drawn: Float32 = self.shown[self._draws.integers(self.shown.size, size=count)]
-        return drawn
+    def shown(self) -> Float32:
+        """The goals of all sessions."""
+        return self.current[:, None]
 
-    def _with_goal(self, observation: Float32) -> Float32:
-        return np.hstack([observation, self.current[:, None]])
+    def parting(self) -> Float32:
+        """A session ends with the goal it had."""
+        return self.current[:, None]
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32, dict[str, Any]]:
-        """Start sessions with fresh goals."""
-        observation, info = self.env.reset(seed=seed, options=options)
+    def begin(self, seed: int | None) -> None:
+        """Fresh goals for everybody."""
         if seed is not None:
             self._draws = np.random.default_rng([seed, 1])  # apart from the users' own draws
         self.current = self._draw(self.num_envs)
-        return self._with_goal(observation), info
 
-    def step(self, actions: Any) -> tuple[Float32, Any, Any, Any, dict[str, Any]]:
-        """One page; a newcomer gets a goal of its own."""
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        done = terminated | truncated
-        if done.any():
-            info["final_obs"] = self._with_goal(info["final_obs"])
-            self.current = np.where(done, self._draw(self.num_envs), self.current)
-        return self._with_goal(observation), reward, terminated, truncated, info
+    def renew(self, done: Bool) -> None:
+        """A newcomer gets a goal of its own."""
+        self.current = np.where(done, self._draw(self.num_envs), self.current)
+
+    def _draw(self, count: int) -> Float32:
+        if self.highest:
+            return np.full(count, self.levels[-1])
+        drawn: Float32 = self.levels[self._draws.integers(self.levels.size, size=count)]
+        return drawn
 
     def state_dict(self) -> dict[str, Any]:
         """The environment's state, the goals and their rng."""
