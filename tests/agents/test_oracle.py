@@ -108,3 +108,16 @@ def test_it_comes_back_from_its_file(tmp_path):
     observation, _ = made.env.reset(seed=1)
     again = lser.load_agent(tmp_path / "oracle.lser")
     assert np.array_equal(again.act(observation), made.agent.act(observation))
+
+
+def test_it_does_not_share_the_end_of_the_observation_with_a_goal():
+    with pytest.raises(ValueError, match="oracle and her both need.*uniform"):
+        lser.build(preset("bazaar", "her", "oracle"))
+
+
+@pytest.mark.parametrize("best", [None, np.zeros(3), np.zeros((4, 1)), np.full((4, 9), np.nan)])
+def test_a_best_action_that_is_none_is_refused(monkeypatch, best):
+    env = SightedEnv(BazaarVectorEnv(4))
+    monkeypatch.setattr(env.unwrapped, "best_action", lambda: best)
+    with pytest.raises(ValueError, match=r"best_action\(\) must be finite numbers of shape \(4, "):
+        env.reset(seed=1)

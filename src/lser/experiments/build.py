@@ -90,9 +90,15 @@ def make_env(
     simulator, memory, agent = experiment.names
     kind = SIMULATORS[simulator].load()
     env: VectorEnv[Any, Any, Any] = kind(users, params=experiment.simulator)
-    if "goals" in MEMORIES[memory].needs:
-        env = GoalEnv(env, facts_of(kind).goals, highest=evaluation)
-    return SightedEnv(env) if "sight" in AGENTS[agent].needs else env
+    sighted = "sight" in AGENTS[agent].needs
+    if "goals" not in MEMORIES[memory].needs:
+        return SightedEnv(env) if sighted else env
+    if sighted:
+        raise ValueError(
+            f"{agent} and {memory} both need the end of the observation; {agent} learns nothing "
+            "from a memory, so give it another, such as uniform"
+        )
+    return GoalEnv(env, facts_of(kind).goals, highest=evaluation)
 
 
 def build_agent(experiment: Experiment, env: VectorEnv[Any, Any, Any], seed: int) -> Agent:

@@ -29,7 +29,13 @@ class SightedEnv(AppendedEnv):
 
     def shown(self) -> Float32:
         """The best action for every user."""
-        return np.asarray(self.env.unwrapped.best_action(), np.float32)  # type: ignore[attr-defined]
+        found = self.env.unwrapped.best_action()  # type: ignore[attr-defined]  # asked for above
+        best = np.asarray(found, np.float32)
+        if best.shape != self._nobody.shape or not np.isfinite(best).all():
+            raise ValueError(
+                f"best_action() must be finite numbers of shape {self._nobody.shape}, got {found!r}"
+            )
+        return best
 
     def parting(self) -> Float32:
         """The middle of the bounds."""
