@@ -4,6 +4,7 @@ The large golden set of the original simulators lies outside this repository. Wh
 tests use the small one in tests/golden/originals, which ``python -m parity record`` wrote.
 """
 
+import importlib
 import importlib.util
 import os
 import secrets
@@ -45,3 +46,33 @@ def build():
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """The scripts that read planned studies by name, and what they share."""
+    from made_up import READ  # here: the environment has to be set first
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "results"))
+        more = ("cells", "control", "cure", "sections", "scored", "slow", "first")
+        names = (*READ, *more)
+        return {name: importlib.import_module(name) for name in names}
+
+
+@pytest.fixture
+def fresh(scripts, monkeypatch, tmp_path):
+    """The scripts as if nothing had run: their files lie in an empty folder."""
+    from made_up import READ
+
+    def forget():
+        for name in READ:
+            scripts[name].runs.cache_clear()
+        for name in ("length", "like_with_like", "more_seeds"):
+            scripts[name].standing.cache_clear()
+
+    for name in READ:
+        monkeypatch.setattr(scripts[name], "FILE", tmp_path / f"{name}.jsonl.gz")
+    forget()
+    yield scripts
+    forget()
